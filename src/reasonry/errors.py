@@ -1,7 +1,7 @@
-"""Every exception of Reasonry: the caller breaks a rule (`UsageError`), or the world fails (`WorldError`).
+"""Every exception of Reasonry: `UsageError` if the caller broke a rule, `WorldError` if something outside failed.
 
-Every exception has a stable `code`, a message that says what to do, and `details`, which hold the legal choices.
-Failures of the world that reach a run do so as `Failed` events, never as exceptions.
+Every exception has a stable `code`, a message that says what to do, and `details`, such as the legal choices. A failure
+outside the program reaches a run as a `Failed` event, never as an exception.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class ReasonryError(Exception):
         self.details: dict[str, Any] = details
 
     def document(self) -> dict[str, Any]:
-        """Return the error as the JSON document that every surface shows."""
+        """Return the error as the JSON document that every surface (CLI, HTTP, MCP) shows."""
         return {
             "code": self.code,
             "message": self.message,
@@ -39,15 +39,15 @@ class ReasonryError(Exception):
 
     @property
     def is_operators(self) -> bool:
-        """Whether the error reveals a file or a package of the operator and must be hidden from other callers.
+        """Whether the error reveals a file or a package of the operator, so that other callers must not see it.
 
-        The strategy of a package is not hidden, since the caller named it.
+        An error about the strategy of a package is not hidden, since the caller named the strategy.
         """
         names_package = "plugin" in self.details and self.details.get("option") != "strategy"
         return names_package or "file" in self.details
 
     def beside(self) -> dict[str, Any]:
-        """Return further members of the reply: the result of the part of a call that succeeded."""
+        """Return the result of the part of the call that succeeded, to show beside the error. Empty by default."""
         return {}
 
 
@@ -62,11 +62,11 @@ class InvalidStrategyError(UsageError):
 
 
 class IllegalTransitionError(UsageError):
-    """The strategy's table has no such edge. `choices` has the legal stages."""
+    """The strategy's table has no edge to the requested stage. `choices` has the legal stages."""
 
 
 class NotFoundError(UsageError):
-    """Nothing has that name or id."""
+    """No object has the requested name or id."""
 
     default_code = "not_found"
 
@@ -78,16 +78,16 @@ class ConflictError(UsageError):
 
 
 class MissingExtraError(UsageError):
-    """An optional part of the installation is missing. `extra` is its name, and the message has the command."""
+    """An optional part of the installation is missing. `extra` names it, and the message has the install command."""
 
     default_code = "extra_missing"
 
 
 class AnswerRefusedError(UsageError):
-    """Unreadable answers to a coached run, which were refused. The other answers of the call were accepted.
+    """Some answers to a coached run were unreadable and were refused. The other answers of the call were accepted.
 
     Args:
-        refused: The questions, which stay open, with the reason: [{`id`, `reason`}].
+        refused: The questions that stay open, each with the reason: [{`id`, `reason`}].
         status: The state of the run, in the form of the call's result.
     """
 
@@ -112,7 +112,7 @@ class WorldError(ReasonryError):
     """Something outside the program failed.
 
     Attributes:
-        retry_after_s: The wait that the other side asked for, if any.
+        retry_after_s: The seconds to wait that the failed service asked for. None if it asked for no wait.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, **more: Any) -> None:

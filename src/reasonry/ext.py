@@ -1,6 +1,6 @@
 """The API for authors of strategies, models, tools, verifiers and stores.
 
-`reasonry` has the API for users of strategies. Names in both modules are the same objects.
+The module `reasonry` has the API for users of strategies. A name in both modules means the same object.
 """
 
 from .app.app import App as App

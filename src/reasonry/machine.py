@@ -1,8 +1,8 @@
-"""A strategy by hand: answers in, questions out, with no loop, no clock and no I/O.
+"""Run a strategy by hand: your code passes answers in and gets questions out, without a loop, a clock or I/O.
 
 `begin` and `advance` return a `Step`: the new `Snapshot`, the requested effects, the edges taken and the thoughts
-recorded. The caller performs the effects and reports each result. `solve` adds a model, a journal and a budget. Nothing
-here changes its arguments.
+recorded. The caller performs the effects and reports each result. `solve` does this with a model, a journal and a
+budget. No function here changes its arguments.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def begin(
     Args:
         strategy: A name or alias, or a strategy of your own.
         options: The strategy's options by name, as in `solve`.
-        strategies: The strategies available as inner strategies.
+        strategies: The registry in which a named `strategy` and inner strategies are looked up.
 
     Raises:
         UsageError: The problem is empty or not text, the strategy or an option is unknown, or a value is illegal.
@@ -53,15 +53,15 @@ def begin(
 def advance(
     snapshot: Snapshot, effect_id: str | None, event: Event, *, strategies: Registry = STRATEGIES
 ) -> Step:
-    """Take the event of an effect, and run the strategy until it waits again or ends.
+    """Apply the result of an effect, and run the strategy until it waits again or ends.
 
     Args:
-        effect_id: The id in `wanted_effects`. None for `Stopped` and `Closing`.
-        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`. Its
-            `at_ms` is the run time, which some options limit.
+        effect_id: The id of the effect, from `wanted_effects`. None if the event is `Stopped` or `Closing`.
+        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`. The
+            event's `at_ms` is the run time so far, which some options limit.
 
     Raises:
-        ConflictError: The run has ended, does not wait for this effect, or the event does not fit the effect.
+        ConflictError: The run has ended or does not wait for this effect, or the event does not fit the effect.
     """
     chosen = resolve(snapshot.strategy, strategies)
     return machine.advance(chosen, snapshot, effect_id, event, read=read_reply, strategies=strategies)
@@ -75,7 +75,7 @@ def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
 def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
     """Return the phase of the run: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
 
-    A strategy without phases has the run's status: `active`, `done`, `failed` or `cancelled`.
+    For a strategy without phases, return the run's status: `active`, `done`, `failed` or `cancelled`.
     """
     strategy = resolve(snapshot.strategy, strategies)
     return strategy.phase(snapshot.stage, snapshot.status) or snapshot.status

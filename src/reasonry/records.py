@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 DAY_MS = 86_400_000
 RETRY_S = 0.25
-"""Seconds between two tries of a store that is away."""
+"""Seconds between two attempts to reach a store that is unavailable."""
 
 
 class Line(Struct, frozen=True):
     """One line of a journal as a store keeps it.
 
-    `digest` has 16 bytes and covers `body` and the previous digest, so that damage shows.
+    `digest` has 16 bytes. It covers `body` and the previous line's digest, so that it reveals damage.
     """
 
     seq: int
@@ -34,15 +34,15 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
-"""The end of a run in one word: `solved` (a verifier proved the answer), `answered`, `stopped` (by a budget or a
-person, at most with the best so far), `unsolved` (a search without an answer), `error`, or `waiting` for its
-caller's answers."""
+"""How a run ended: `solved` (a verifier proved the answer), `answered`, `stopped` (a budget or a person ended the run,
+which has at most a best answer so far), `unsolved` (a search found no answer), `error`, or `waiting` (for the answers
+of the run's caller)."""
 ANSWERED = ("solved", "answered")
 """The outcomes of runs that have an answer."""
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
-    """A run as a store lists it. Instants are UTC, milliseconds since 1970."""
+    """A run as a store lists it. Times are UTC, in milliseconds since 1970."""
 
     run_id: str
     session_id: str
@@ -53,33 +53,33 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     created_at_ms: int
     updated_at_ms: int
     outcome: Outcome | None = None
-    """None while the run works or is paused."""
+    """None while the run is active, unless it waits for its caller's answers."""
     reason: str | None = None
     detail: str = ""
-    """The reason for people, or the message of an error."""
+    """The reason in words, or the message of an error."""
     answer: str | None = None
-    """The answer of a `solved` or `answered` run, else the best so far, if any."""
+    """The answer of a `solved` or `answered` run; of other runs, the best answer so far, if any."""
     owner: str = ""
     """The owner, which never changes. Empty for the operator."""
     unattended: bool = False
-    """Whether the run is a job, driven by the process that drives the store's jobs."""
+    """Whether the run is a job. The process that drives the store's jobs drives this run."""
     paused: bool = False
     calls: int = 0
-    """Calls of the run itself at the last write of its row, without a fork's copied answers."""
+    """The count of the run's own calls at the last write of this row. The copied answers of a fork do not count."""
     samples: int = 0
-    """Replies of models: several for a call that asks for several samples."""
+    """The count of model replies. A call that asks for several samples brings several replies."""
     tokens: int = 0
     usd: float | None = None
-    """None if unknown."""
+    """The cost in dollars. None if unknown."""
 
 
 class JobOptions(Struct, frozen=True):
     """How an unattended run waits for a worker.
 
     Args:
-        priority: From 0, which starts first, to `MAX_PRIORITY`.
+        priority: The priority, from 0 (starts first) to `MAX_PRIORITY`.
         at_ms: The earliest start, UTC, milliseconds since 1970. None means at once.
-        carried: The trace context of its caller.
+        carried: The trace context of the run's caller.
     """
 
     queue: str = "default"
@@ -100,17 +100,17 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """The idempotency key of a request to begin a run: it identifies an owner's repeats for `KEY_LIFE_MS`."""
+    """The idempotency key of a request to begin a run. It identifies the owner's repetitions for `KEY_LIFE_MS`."""
 
     key: str
     digest: bytes
     """The digest of the whole request."""
     at_ms: int
-    """Now, UTC, milliseconds since 1970."""
+    """The time of the request, UTC, in milliseconds since 1970."""
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Return the record of a request, with a digest of its key, since clients put secrets into keys."""
+        """Return the record of a request. It has only a digest of the key, since clients put secrets into keys."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -119,7 +119,7 @@ KEY_LIFE_MS = DAY_MS
 
 
 class RunFilters(TypedDict, total=False):
-    """The filters of a list of runs. None excludes nothing."""
+    """The filters of a list of runs. A filter that is None excludes nothing."""
 
     status: str | None
     outcome: str | None
@@ -129,13 +129,13 @@ class RunFilters(TypedDict, total=False):
     unattended: bool | None
     paused: bool | None
     since_ms: int | None
-    """Created then or later."""
+    """Only runs created at this time or later."""
     until_ms: int | None
-    """Created before."""
+    """Only runs created before this time."""
     min_usd: float | None
-    """The least known cost."""
+    """Only runs with a known cost of at least this many dollars."""
     query: str | None
-    """A text in the problem, answer, error or thoughts, in any case."""
+    """Only runs with this text in the problem, answer, error or thoughts. Case makes no difference."""
 
 
 UsageGroup = Literal["strategy", "model", "outcome"]
@@ -145,17 +145,17 @@ class UsageTotal(Struct, frozen=True):
     """The total usage of runs."""
 
     group: str = ""
-    """The common value of the group. Empty for all runs."""
+    """The strategy, model or outcome that the counted runs share. Empty for the total of all runs."""
     runs: int = 0
     calls: int = 0
     samples: int = 0
     tokens: int = 0
     usd: float = 0.0
-    """The known cost."""
+    """The known cost in dollars."""
 
 
 class Use(Struct, frozen=True):
-    """The part of a run's session row that needs no journal; writing it counts as use of the session."""
+    """An update of the session that a run writes. The update counts as use of the session."""
 
     thoughts: int
     at_ms: int
@@ -184,15 +184,14 @@ class RunStore(Protocol):
 
         Args:
             thoughts: The first thoughts of the session.
-            drive: Whether to take the right to drive it in the same transaction, for the next `drive` of the run here.
-            job: The options of its job, if workers share the store.
+            drive: Whether to take the run's lease in the same transaction, for the next `drive` by this store object.
+            job: The options of the run's job, if workers share the store.
 
         Returns:
-            Its id; or, without a write, the id of the run that the same request began earlier.
+            The id of the run. If the same request began a run earlier, its id is returned, and nothing is written.
 
         Raises:
-            ConflictError: A run or a session with this id exists; `idempotency_conflict`: the owner has used the key
-                for another request.
+            ConflictError: The id exists, or (`idempotency_conflict`) the owner has used the key for another request.
         """
         ...
 
@@ -205,14 +204,14 @@ class RunStore(Protocol):
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Write lines, and the new row and the use of the run's session unless None, in one transaction.
+        """Write lines and, if given, the run's new row and the update of its session, in one transaction.
 
         Args:
-            job: As in `create_run`; the write then releases the lease.
+            job: As in `create_run`. If a job is given, the write releases the lease.
 
         Raises:
-            ConflictError: Nothing is written. A line with that number exists, since another process drives the run;
-                `lease_lost`: another holder has taken over the lease of this store (see `drive`).
+            ConflictError: A line with this `seq` exists, since another process drives the run. With code `lease_lost`:
+                another holder has taken over the lease (see `drive`). Nothing is written.
         """
 
     async def run(self, run_id: str) -> RunRow:
@@ -220,7 +219,7 @@ class RunStore(Protocol):
         ...
 
     async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
-        """Return the existing runs among these, in one read."""
+        """Return the rows of the given runs that exist, in one read."""
         ...
 
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
@@ -235,7 +234,7 @@ class RunStore(Protocol):
         ...
 
     async def tail(self, run_id: str) -> tuple[Line | None, list[Line]]:
-        """Return a run's latest checkpoint, see `keep`, and the lines after it; without one, the whole journal.
+        """Return a run's latest checkpoint (see `keep`) and the lines after it, or None and the whole journal.
 
         Raises:
             NotFoundError: There is no such run.
@@ -243,10 +242,10 @@ class RunStore(Protocol):
         ...
 
     async def keep(self, run_id: str, checkpoint: Line) -> None:
-        """Replace the checkpoint of a run, a cache that may be lost at any time. Raises `lease_lost` like `append`.
+        """Replace the checkpoint of a run. A checkpoint is a cache and may be lost. Raises `lease_lost` like `append`.
 
         Args:
-            checkpoint: A line of the journal, with the folded state after this line as its body.
+            checkpoint: A line with the `seq` and `digest` of a journal line. Its body is the folded state after it.
         """
 
     async def runs(
@@ -256,7 +255,7 @@ class RunStore(Protocol):
         ...
 
     async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of runs that begin with `prefix`, sorted."""
+        """Return run ids that begin with `prefix`, sorted."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -265,10 +264,11 @@ class RunStore(Protocol):
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that holds the lease of a run: the exclusive right to drive it.
 
-        The lease has the run's next fencing number, which only grows. Writes of this store object are checked against
-        it in the same transaction; other writes, such as a cancellation, are not. The lease is renewed while its event
-        loop runs, and released by the write that ends the run, or soon after the context ends. The lease of a dead
-        process of this computer is free at once, any other lease some seconds after its last renewal.
+        The lease has the run's next fencing number, which only grows. While this store object holds the lease, each of
+        its writes to the run checks the number in its transaction. Writes without the lease, such as a cancellation,
+        check nothing. The lease is renewed while its event loop runs. It is released by the write that ends the run, or
+        soon after the context ends. The lease of a dead process on this computer is free at once, any other lease some
+        seconds after its last renewal.
 
         Raises:
             ConflictError: On entering: another process or task drives the run (`pid` in details).
@@ -281,7 +281,7 @@ class RunStore(Protocol):
         ...
 
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
-        """Return the runs whose lease has a living holder, this store object included."""
+        """Return the ids of the given runs whose lease has a living holder, which may be this store object."""
         ...
 
     async def close(self) -> None:
@@ -289,41 +289,41 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """A session without its thoughts. Instants are UTC, milliseconds since 1970."""
+    """A session without its thoughts. Times are UTC, in milliseconds since 1970."""
 
     session_id: str
     strategy: str
     created_at_ms: int
     used_at_ms: int
-    """Last use; the time to live counts from here."""
+    """The last use, from which the time to live counts."""
     status: Literal["active", "archived"] = "active"
     pinned: bool = False
     thoughts: int = 0
     purpose: str = ""
-    """Head of the first thought or of the problem, for lists."""
+    """The beginning of the first thought or of the problem, for lists."""
     run_id: str | None = None
     """The run that writes this session, if any."""
     head: bytes = b"{}"
     """Small JSON: the state of each line of thought (stage, last number, totals, branches). Opaque to the store."""
     ttl_ms: int | None = None
-    """Time without use until it expires. None for the caller's default."""
+    """Milliseconds without use until the session expires. None for the caller's default."""
     owner: str = ""
     """The owner, which never changes. Empty for the operator."""
 
 
 class SessionFilters(TypedDict, total=False):
-    """The filters of a list of sessions. None excludes nothing."""
+    """The filters of a list of sessions. A filter that is None excludes nothing."""
 
     status: str | None
     strategy: str | None
     since_ms: int | None
-    """Last used then or later."""
+    """Only sessions last used at this time or later."""
     until_ms: int | None
-    """Last used before."""
+    """Only sessions last used before this time."""
     guided: bool | None
-    """Whether no run writes it."""
+    """Only sessions that no run writes (True), or only sessions that a run writes (False)."""
     query: str | None
-    """A text in the purpose or thoughts, in any case."""
+    """Only sessions with this text in the purpose or thoughts. Case makes no difference."""
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
@@ -332,11 +332,11 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     seq: int
     """1, 2, … in the order of the calls of this session."""
     number: int
-    """The thinker's own number, which may repeat."""
+    """The number that the author gave the thought. It may repeat."""
     text: str
     branch: str | None = None
     body: bytes = b"{}"
-    """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
+    """The other parts as JSON: stage, revised thought, branch point, data, times. Opaque to the store."""
 
 
 Found = tuple[int, str, ThoughtRow]
@@ -347,7 +347,7 @@ class SessionView(Protocol):
     """A session inside one transaction.
 
     Attributes:
-        row: None if there is no such session.
+        row: The row of the session. None if there is no such session.
     """
 
     row: SessionRow | None
@@ -366,31 +366,31 @@ class SessionView(Protocol):
 
 
 class SessionChange(Struct, frozen=True):
-    """The writes of a transaction, by default none."""
+    """The changes to write in a transaction. By default there are none."""
 
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
     delete: bool = False
     """Whether to remove an earlier session with this id before writing `row`."""
     value: Any = None
-    """Returned to the caller once everything is durable."""
+    """The value to return to the caller once everything is durable."""
     archive_as: str | None = None
     """The id under which to archive an earlier session with this id before writing `row`, if any."""
     instead: str | None = None
-    """The existing session to write `row` and `thought` to. None for the current session, or a new one."""
+    """The id of another existing session to write `row` and `thought` to. None for this or a new session."""
 
 
 class Sweep(Struct, frozen=True):
-    """The parameters of a search for sessions unused for long."""
+    """The parameters of a sweep, which archives or deletes sessions that have long been unused."""
 
     now_ms: int
     """The time, UTC, milliseconds since 1970."""
     ttl_ms: int
-    """Time without use until an active session expires, unless it has its own time to live."""
+    """Milliseconds without use until an active session expires, unless the session has its own `ttl_ms`."""
     retention_ms: int | None
-    """Time without use until an archived session is deleted. None for never."""
+    """Milliseconds without use until an archived session is deleted. None for never."""
     delete: bool
-    """Whether an active session is deleted rather than archived."""
+    """Whether an expired session is deleted rather than archived."""
 
 
 class SessionStore(Protocol):
@@ -399,8 +399,8 @@ class SessionStore(Protocol):
     async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
         """Call `decide` in a write transaction, write the change it returns, commit, and return its `value`.
 
-        `decide` is pure and quick. An exception from it reaches the caller, and nothing is written.
-        `row.session_id` may differ from `session_id`: then `row` is a new session, or the one named by `instead`.
+        `decide` is pure and quick. If it raises, nothing is written, and the exception reaches the caller. If
+        `row.session_id` differs from `session_id`, `row` is a new session or the session named by `instead`.
         """
         ...
 
@@ -432,7 +432,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return a page of thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line)."""
+        """Return a page of thoughts in call order, numbered `first` to `last`, of one branch (`""`: the main line)."""
         ...
 
     async def search_thoughts(
@@ -443,7 +443,7 @@ class SessionStore(Protocol):
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
-        """Find thoughts that contain `query`, any string in any case."""
+        """Return a page of the thoughts that contain the text `query`. Case makes no difference."""
         ...
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
@@ -454,7 +454,7 @@ class SessionStore(Protocol):
         """
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """Archive and delete sessions unused for long, except pinned sessions."""
+        """Archive or delete sessions that have long been unused, except pinned sessions."""
 
     async def delete_session(self, session_id: str) -> None:
         """Delete a session and its thoughts.
@@ -485,12 +485,12 @@ Whole = WholeRun | WholeSession
 WholeKind = Literal["run", "session"]
 
 Written = Literal["new", "continued", "same", "differs"]
-"""The result of writing a run or session to a store: it was new; it continued an earlier state; it was there
-already; or the store keeps something else under its id."""
+"""The result of writing a run or session to a store: `new`; `continued` if the store had an earlier state; `same` if
+the store had it already; `differs` if the store keeps something else under its id."""
 
 
 class Tally(Struct, frozen=True):
-    """The number of an owner's runs or sessions with a status."""
+    """The count of an owner's runs or sessions that have the same status."""
 
     kind: WholeKind
     owner: str
@@ -502,14 +502,14 @@ class StoreStats(Struct, frozen=True):
     """The counts and the size of a store's content."""
 
     tallies: tuple[Tally, ...]
-    """By kind, owner and status, in that order."""
+    """The counts, sorted by kind, owner and status."""
     lines: int
     thoughts: int
-    """Thoughts kept for sessions; the thoughts of runs are in their journals as well."""
+    """The count of thoughts in sessions. The thoughts of runs are also in the journals of the runs."""
     bytes: int
     """The size on the disk."""
     free_bytes: int | None
-    """The empty part, which `vacuum` returns to the disk. None if unknown."""
+    """The unused bytes, which `vacuum` returns to the disk. None if unknown."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -519,13 +519,13 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     id: str
     state: Literal["whole", "damaged"] = "whole"
     entries: int = 0
-    """The number of checked lines or thoughts; for the file, the number of runs and sessions."""
+    """The count of checked lines or thoughts; for the file, the count of runs and sessions."""
     message: str = ""
     """The damage, and its place."""
 
 
 class Backup(Struct, frozen=True):
-    """A copy of a store that was verified."""
+    """A verified copy of a store."""
 
     file: str
     bytes: int
@@ -541,7 +541,7 @@ class Store(RunStore, SessionStore, Protocol):
     """Keeps runs and sessions.
 
     Attributes:
-        name: As written after `--store`.
+        name: The value that a user gives after `--store`.
         durable: Whether acknowledged writes outlive the process.
     """
 
@@ -550,11 +550,11 @@ class Store(RunStore, SessionStore, Protocol):
 
 
 LAST = "last"
-"""Stands for the last used or started object."""
+"""The word that a user gives for the id of the object used or started last."""
 MIN_PREFIX_CHARS = 4
 _WHOLE_CHARS = 36
 _SHORT_CHARS = 18
-"""Three groups of a UUID: in a UUIDv7 the millisecond and the counter within it."""
+"""The length of the first three groups of a UUID: in a UUIDv7, the millisecond and a counter within it."""
 _SHOWN = 5
 COMPARISON = "comparison-"
 """The prefix of a comparison's id. Hexadecimal digits follow."""
@@ -574,7 +574,7 @@ def new_id() -> str:
     """Return a UUIDv7 that sorts after every earlier id of this process."""
     global _last
     with _lock:
-        # Milliseconds, then 12 bits that count on within one: `rand_a` as a counter (method 1 of section 6.2).
+        # The milliseconds, then 12 bits as a counter within a millisecond (RFC 9562, section 6.2, method 1: `rand_a`).
         now = max(now_ms() << 12, _last + 1)
         _last = now
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
@@ -590,7 +590,7 @@ def may_be_short(text: str) -> bool:
 
 
 def missing_error(kind: WholeKind, id: str, near: Sequence[str] = ()) -> NotFoundError:
-    """Return the error for a run or session that does not exist, with the nearest ids if known."""
+    """Return the error for a run or session that does not exist, with similar ids if known."""
     shown = id[:100]
     meant = f". Did you mean {' or '.join(near)}?" if near else f"; `{kind}s list` shows them"
     details: dict[str, Any] = {f"{kind}_id": shown} | ({"choices": [*near]} if near else {})
@@ -603,12 +603,12 @@ async def find_id(
     begins_with: Callable[[str, int], Awaitable[list[str]]],
     last: Callable[[], Awaitable[str | None]],
 ) -> str:
-    """Find the id that a text stands for. Other texts are returned unchanged.
+    """Return the id that a text stands for, or the text unchanged if it stands for no known id.
 
     Args:
         kind: The kind of object, for messages.
-        begins_with: Returns the first ids with a prefix, up to a number.
-        last: Returns the id of the last used object.
+        begins_with: Returns the first ids that begin with a given prefix, up to a given count.
+        last: Returns the id of the object used last, or None if there is no object.
 
     Raises:
         UsageError: Several ids begin with the text; `choices` has the first ones.
@@ -634,6 +634,6 @@ async def find_id(
 
 
 def short_id(id: str) -> str:
-    """Return the beginning of a UUID, which stands for it among the ids of a store. Other names stay whole."""
+    """Shorten a UUID to a beginning that identifies it within a store. Return other ids unchanged."""
     short = id[:_SHORT_CHARS]
     return short if len(id) == _WHOLE_CHARS and may_be_short(short) else id

@@ -3,8 +3,8 @@
     at = StageManager("react")
     at.transition_to("initial_reasoning")
 
-A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has only the edges of strategies. A table also has
-guidance and fields.
+A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has the stages, edges and descriptions of
+strategies. The table of a strategy also has guidance and fields.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class StageManager:
         self.current_stage, self.stage_history = self.strategy.first, list[str]()
 
     def get_next_stages(self) -> list[str]:
-        """Return the legal next stages; empty after the last stage."""
+        """Return the legal next stages. The list is empty at the last stage."""
         return [*self.strategy.by_name[self.current_stage].ways]
 
     def can_transition_to(self, stage: str) -> bool:
@@ -53,7 +53,7 @@ class StageManager:
         """Go to a stage, and return it.
 
         Raises:
-            IllegalTransitionError: The table has no such edge; `choices` has the legal stages. Nothing has changed.
+            IllegalTransitionError: No edge leads to this stage; `choices` has the legal stages. Nothing has changed.
         """
         self.strategy.check_move(self.current_stage, stage)
         self.stage_history.append(self.current_stage)
@@ -80,10 +80,10 @@ def to_mapping(strategies: Registry = STRATEGIES) -> dict[str, Any]:
 
 
 def from_mapping(mapping: Mapping[str, Any]) -> dict[str, Strategy[Any, Any]]:
-    """Read the strategies of a mapping by name, for guided use.
+    """Build the strategies that a mapping describes, for guided use, and return them by name.
 
     Args:
-        mapping: A mapping in the form of `to_mapping`. Without `strategyStages` the order is that of the transitions.
+        mapping: Data in the form of `to_mapping`. Without `strategyStages`, stages are in the order of the transitions.
 
     Raises:
         InvalidStrategyError: The mapping is malformed, or a table is inconsistent; the message says why.

@@ -1,9 +1,9 @@
-"""Text from models and users: made safe to show and to store, shortened, matched, and compared as names.
+"""Functions for text from models and users: escape it, shorten it, match it, and find the names that it means.
 
-Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns compile at first
-use, since compiling the patterns of all readers takes longer than many commands.
+Markdown keeps lists, headings, emphasis and fenced code; links, images and tags become plain text. Patterns compile at
+first use, since many commands take less time than compiling all patterns.
 
-A name is found despite small variations of its spelling, or the nearest name is suggested:
+`find_name` accepts small variations in the spelling of a name, and `closest_names` suggests similar names:
 
 Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; no further guess is made.
 Rule 2: an ambiguous spelling matches no name.
@@ -21,13 +21,13 @@ class _Pattern:
         self._text, self._flags = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        # Asked once for each name: what is found stays in the instance, where later calls meet it first.
+        # Called once for each attribute: the instance then has the attribute, and later lookups find it there.
         found = self.__dict__[name] = getattr(re.compile(self._text, self._flags), name)
         return found
 
 
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a stand-in for a compiled pattern. An invalid pattern raises at first use."""
+    """Return a pattern that compiles at its first use. An invalid pattern raises only then."""
     return cast(re.Pattern[str], _Pattern(text, flags))
 
 
@@ -46,24 +46,24 @@ _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def inert(text: str) -> str:
-    r"""Escape the characters of `UNSEEN` as `\u202e` or `\U000e0041`."""
+    r"""Escape each character of `UNSEEN` in the form `\u202e` or `\U000e0041`."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:
-    r"""Escape the characters of `UNSEEN` in JSON text as `\u` escapes of its strings."""
+    r"""Replace each character of `UNSEEN` in JSON text by a `\u` escape of JSON."""
     return _UNSEEN.sub(_escape, text)
 
 
 def cut(text: str, limit: int) -> str:
-    """Truncate a text to a limit and append its total length."""
+    """Truncate a text that is longer than a limit, and append its total length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
 
 
 def first_words(text: str, limit: int) -> str:
-    """Truncate a text to a line. A truncated text ends with a whole word and "…".
+    """Put a text on one line of at most `limit` characters. A truncated text ends with a whole word and "…".
 
-    A text without spaces near the limit is cut between two characters.
+    A text without spaces near the limit is cut within a word.
     """
     line = " ".join(text.split())
     if len(line) <= limit:
@@ -73,7 +73,7 @@ def first_words(text: str, limit: int) -> str:
 
 
 def show_value(value: Any) -> str:
-    """Format a value for an error: short, valid and at bounded cost."""
+    """Format a value for an error message: short, valid Unicode, and at bounded cost."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -93,17 +93,17 @@ def show_value(value: Any) -> str:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """Convert a text to lines of Markdown: fenced code in a fence that it cannot close, the rest without links."""
+    """Yield a text as lines of Markdown. Code gets a fence that it cannot close; other text has no links or tags."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)
         if opened is None:
-            # Code spans are shown with their backticks: a backslash would show inside one.
+            # Backticks are escaped too, so that no code span begins: inside it, the backslashes would be shown.
             yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
             continue
         code: list[str] = []
         for inside in lines:
-            # Four spaces before it make it code.
+            # After four spaces, a fence is code and does not close the block.
             marks = inside.strip(" ")
             if marks.startswith(opened[1]) and len({*marks}) == 1 and not inside.startswith("    "):
                 break
@@ -127,15 +127,15 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Return an inert line of at most `width` characters."""
+    """Return a text as one line of at most `width` characters, with the characters of `UNSEEN` escaped."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
 def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
-    """Return the first difference of a text from the nearest of other texts, and a line of each from shortly before.
+    """Find the first difference between a text and the most similar of other texts.
 
-    The line of the other text comes first.
+    Returns the position of the difference, from 1, and an excerpt around it: of the other text, then of the text.
     """
     matcher = difflib.SequenceMatcher(b=text, autojunk=False)
 
@@ -153,18 +153,18 @@ def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]
 
 
 def without_surrogates(text: str) -> str:
-    """Make a text encodable: surrogate pairs are joined, lone surrogates replaced."""
+    """Make a text encodable: join surrogate pairs, and replace lone surrogates."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 REPEATED_CHARS: Final = 300
-"""The characters at the end of a cut-off text to check for repetition."""
+"""How many characters at the end of a cut-off text are checked for repetition."""
 _TIMES: Final = 4
-"""The least number of repetitions."""
+"""The least count of equal pieces in a row."""
 
 
 def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
-    """Whether the end of a text repeats the same piece."""
+    """Whether the last `chars` characters of a text repeat the same piece, at least four times."""
     end, longest = text[-chars:], chars // _TIMES
     if len(end) < chars:
         return False
@@ -186,7 +186,7 @@ def plain_name(key: str) -> str:
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
-    """Find the object by the spelling of its name, or None if no name or several names fit."""
+    """Return the object whose name fits a spelling, or None if no object or several objects fit."""
     if written in named:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
@@ -200,14 +200,14 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
 
 
 def find_name(written: str, names: Iterable[str]) -> str | None:
-    """Find the name for a spelling, or None if no name or several names fit."""
+    """Return the name that fits a spelling, or None if no name or several names fit."""
     return find_named(written, {name: name for name in names})
 
 
 def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
-    """Return the nearest names, nearest first.
+    """Return similar names, most similar first.
 
-    If no name is near, names that share most word stems are returned (`verify` and `verification`).
+    If no name is similar, return the names that share most word stems, as `verify` and `verification` do.
     """
     if len(written) > MAX_WRITTEN_CHARS:
         return []
@@ -221,10 +221,10 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
 
 
 def did_you_mean(written: str, names: Iterable[str], heading: str = "") -> str:
-    """Return a suggestion to append to an error about a name, with a leading space; empty if no name is near.
+    """Return a suggestion to append to an error about an unknown name, with a leading space; it may be empty.
 
     Args:
-        heading: Words for all names, such as `Its options`; they are listed if no name is near.
+        heading: The words before the list of all names, such as `Its options`. The list is given if no name is similar.
     """
     known = [*names]
     if found := closest_names(written, known):

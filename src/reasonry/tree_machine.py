@@ -1,6 +1,6 @@
-"""Tree of thoughts as a machine of messages and directives, for a loop that performs each directive itself.
+"""Tree of thoughts as a machine: your loop sends it messages and performs the directives that it returns.
 
-It is `reasonry.machine` with `preset=seed` and without its closing question, so it waits for one call at a time.
+The machine is `reasonry.machine` with `preset=seed` and without a closing question. It waits for one call at a time.
 `docs/tree-machine.md` shows a search, and lists the messages, the directives and the attributes of a machine.
 """
 
@@ -32,7 +32,7 @@ _ONE_CALL_AT_A_TIME: Final = {"preset": "seed", "formulate_answer": False}
 
 
 class TreeMachine(Struct, frozen=True, kw_only=True):
-    """A search between two messages, made by `new` and `update`."""
+    """The state of a search between two messages. `new` and `update` return it."""
 
     branching_factor: int
     max_depth: int
@@ -96,8 +96,8 @@ def update(
     """Take a message, and return the new machine and the directives to perform.
 
     Args:
-        env: `at_ms`, the time of the message, for `started_at` and `max_duration_ms`; at the start also
-            `generation_prompt` and `evaluation_prompt`, in place of the defaults.
+        env: `at_ms`, the time of the message in milliseconds, from which `started_at` and `max_duration_ms` count. The
+            message `start` also takes `generation_prompt` and `evaluation_prompt`, which replace the defaults.
 
     Raises:
         UsageError: The message is malformed, or the prompt or the call id of the start is empty.
@@ -157,7 +157,7 @@ def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:
 
 
 def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeMachine, list[Directive]]:
-    """Return the machine of a snapshot, and the directive for its pending call."""
+    """Return the machine updated from a snapshot, and the directive for the pending call, if any."""
     asked = next(iter(engine.wanted_effects(snapshot)), None)
     replies = [reply.text for reply in asked.replies] if asked else []
     state: State = snapshot.state
@@ -169,7 +169,7 @@ def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeM
     more = {"answer": ended and ended.answer, "termination": ending, "usage": machine.usage}
     fresh = (node.content for node in state.fresh if node.score is None)
     entries = [{"id": f"t{place}", "content": content} for place, content in enumerate(fresh, 1)]
-    # A phase books its retries when it is over.
+    # The diagnostics count the retries of a phase only once the phase is over.
     phase, retries = "evaluation" if entries else "generation", found["parse_retries"]
     machine = replace(
         machine,
@@ -207,13 +207,13 @@ def _directive(machine: TreeMachine, asked: Pending, call_id: str) -> Directive:
 def to_map(machine: TreeMachine) -> dict[str, Any]:
     """Return the machine as a dict of JSON data: its attributes, and under `snapshot` the search."""
     saved = None if machine.snapshot is None else engine.to_map(machine.snapshot)
-    # The half of a character at the end of what was streamed so far is no JSON text.
+    # The text streamed so far may end with half a surrogate pair, which JSON cannot encode.
     plain = replace(machine, snapshot=None, streaming_text=without_surrogates(machine.streaming_text))
     return {**msgspec.to_builtins(plain), "snapshot": saved}
 
 
 def from_map(saved: Mapping[str, Any]) -> TreeMachine:
-    """Restore a machine from a dict made by `to_map`. Unknown keys are ignored; an empty dict is an idle machine.
+    """Restore a machine from a dict made by `to_map`. Unknown keys are ignored; an empty dict gives an idle machine.
 
     Raises:
         UsageError: The dict is not from `to_map`, or a newer version made it.
@@ -229,12 +229,12 @@ def from_map(saved: Mapping[str, Any]) -> TreeMachine:
 
 
 def default_generation_prompt() -> str:
-    """Return the default question for thoughts."""
+    """Return the default prompt that asks for thoughts."""
     return GENERATION_PROMPT
 
 
 def default_evaluation_prompt() -> str:
-    """Return the default question for scores."""
+    """Return the default prompt that asks for scores."""
     return EVALUATION_PROMPT
 
 
@@ -249,7 +249,7 @@ def generate_node_id() -> str:
 
 
 def get_node(machine: TreeMachine, node_id: str) -> ThoughtNode | None:
-    """Return the node with an id, if any."""
+    """Return the node with this id, or None if there is no such node."""
     return machine.nodes.get(node_id)
 
 
@@ -270,6 +270,6 @@ def find_leaves(machine: TreeMachine) -> list[ThoughtNode]:
 
 
 def find_best_leaf(machine: TreeMachine) -> ThoughtNode | None:
-    """Return the leaf with the best score (the deeper on a tie), or None before the first score."""
+    """Return the leaf with the best score (on a tie, the deeper leaf), or None before the first score."""
     best = machine.snapshot.state.candidates if machine.snapshot else []
     return machine.nodes[best[0].id] if best else None

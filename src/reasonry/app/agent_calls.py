@@ -1,7 +1,7 @@
-"""The contract of the tools `coach` and `solve`: the arguments of a call, by wire names.
+"""The contract of the tools `coach` and `solve`: the arguments of a call, under the names that callers use.
 
-These Structs are the source of the schemas and readers. The operator lists the names for `model`, `verifier`, `tools`
-and `documents`: `App` puts the names into the schema, and refuses others.
+The schemas and readers are built from these Structs. For `model`, `verifier`, `tools` and `documents`, a call may give
+only names that the operator listed. `AllowList` adds these names to the schema and refuses other names.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from .participants import Participants
 from .requests import RunRequest
 
 MAX_NAMES = 100
-"""The limit of tools, and of documents, in one request."""
+"""The most tools in one request, and also the most documents."""
 MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
@@ -34,30 +34,30 @@ def named_limits(call: Struct) -> dict[str, Any]:
 
 
 class ListedParts(Struct, frozen=True, kw_only=True):
-    """The names on the operator's lists that a call may use."""
+    """The verifier, tools and documents that a call names, each from the operator's lists."""
 
     verifier: str | None = None
     tools: Names = ()
     documents: Names = ()
 
     def participants(self) -> Participants:
-        """Return the named participants, with the model if the call may name it."""
+        """Return the participants that the call names, including its model if the call has this argument."""
         model = getattr(self, "model", None)
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
 
 class AskedRun(ListedParts, frozen=True, kw_only=True):
-    """A request for a run, by wire names."""
+    """A request for a run, under the names that callers use."""
 
     problem: str | None = None
-    """None for the first thought of the session."""
+    """None means the first thought of the session."""
     session_id: str | None = None
     """The session whose thoughts accompany the problem."""
     strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
     options: Options = msgspec.field(default_factory=dict)
 
     def ask(self, **others: Any) -> RunRequest:
-        """Build the request, with further members."""
+        """Build the request. `others` are further members of the request."""
         return RunRequest(
             problem=self.problem,
             session=self.session_id,
@@ -81,7 +81,7 @@ class NewRun(AskedRun, frozen=True, kw_only=True):
 
 
 class RefuteClaims(NewRun, frozen=True, kw_only=True):
-    """Arguments of `coach` with the action `refute`; by default the text is the caller's current session."""
+    """Arguments of `coach` with the action `refute`. The default text to refute is the caller's current session."""
 
     claims: Annotated[tuple[str, ...], Meta(description="refute; default: the weakest")] = ()
 
@@ -92,10 +92,10 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
 
 
 class OneRun(ListedParts, frozen=True, kw_only=True):
-    """Arguments of `coach` with any action on a run, its participants included."""
+    """Arguments of `coach` with any action on one run, including the participants of the run."""
 
     run_id: str | None = None
-    """None for the only open run of the connection."""
+    """None means the only open run of the connection."""
 
 
 class AskedQuestion(OneRun, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ class ResumeRun(OneRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Replace the named limits; drop the limit on dollars, since a coached run costs none."""
+        """Return a budget with the named limits, else the recorded limits. A coached run has no limit on dollars."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 
@@ -151,7 +151,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def budget_after(self, recorded: Budget) -> Budget | None:
-        """Replace the named limits. None if the call names no limit."""
+        """Return a budget with the named limits, else the recorded limits. Return None if the call names no limit."""
         limits = named_limits(self)
         return structs.replace(recorded, **limits) if limits else None
 
@@ -172,7 +172,7 @@ COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
 
 
 def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
-    """Read the action of a `coach` call, and its arguments under the names of the schema.
+    """Read the action of a `coach` call, and convert its arguments, which must have the names in the schema.
 
     Raises:
         UsageError: There is no such action, or an argument is missing or has the wrong type; `field` names it.
@@ -184,7 +184,7 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
 def name_known_arguments(
     tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return arguments under the names in a tool's schema.
+    """Rename arguments to the names in a tool's schema.
 
     Raises:
         UsageError: An argument is not in the schema; `choices` lists the schema's arguments.

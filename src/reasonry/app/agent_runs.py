@@ -1,6 +1,6 @@
-"""Find and read runs for agents: bounded documents, by wire names.
+"""Find and read runs for agents, as JSON documents of limited size.
 
-A page has limits on entries and characters; a shortened text says so.
+A page has limits on entries and characters. A shortened text says that it is shortened.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ Document = dict[str, Any]
 T = TypeVar("T")
 
 MAX_TEXT_CHARS = 4_000
-"""The limit of a prompt, a reply or a thought; `sessions get` has whole thoughts."""
+"""The most characters of a prompt, a reply or a thought. `sessions get` returns whole thoughts."""
 MAX_PAGE_CHARS = 20_000
-"""The limit of a page, which always has its first entry."""
+"""The most characters of a page. A page has its first entry even if this entry is longer."""
 MAX_PATH_STAGES = 100
 _MAX_NAMED_RUNS = 5
 _OF_HEADS = (
@@ -47,10 +47,10 @@ async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> st
 
     Args:
         own: The runs of the connection, latest last.
-        only_open: Whether the run must be open; otherwise the latest run serves if none is open.
+        only_open: Whether the run must be open. Otherwise the latest run is returned if no run is open.
 
     Raises:
-        UsageError: There is no such run, or several; `choices` lists the ids.
+        UsageError: There is no such run, or several runs are open; `choices` lists the ids of the open runs.
     """
     rows = await engine.store.rows(own)
     waiting = [row for row in rows if row.status == "active"]
@@ -62,7 +62,7 @@ async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> st
 
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
-    """Return the error for a call without a run id, with the latest open runs of the store."""
+    """Return the error for a call without a run id. The error lists the latest open coached runs of the store."""
     rows = await engine.store.runs(status="active", model=CALLER, limit=_MAX_NAMED_RUNS)
     return _not_named(why, rows)
 
@@ -81,11 +81,11 @@ def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
 
 
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
-    """Return a run and a page of its thoughts and questions, from the same position in both lists.
+    """Return a run and a page of its thoughts and questions. The page begins at the same position in both lists.
 
     Raises:
         NotFoundError: There is no such run.
-        UsageError: The cursor is not from this run.
+        UsageError: The cursor does not have the form of a `next_cursor`.
     """
     after = position_of(call.cursor)
     row, record = await engine.store.run(run_id), await engine.record(run_id)
@@ -97,7 +97,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
-    """Return the entries after position `after`, at least one, and whether more follow."""
+    """Return the entries after position `after` within the limits (always the first), and whether there are more."""
     found, room = list[T](), max_chars
     for entry in itertools.islice(entries, after, None):
         room -= len(msgspec.json.encode(entry))

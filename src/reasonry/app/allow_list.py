@@ -1,6 +1,6 @@
-"""The operator's list of models, verifiers, tools and documents that agents and requests may name.
+"""The operator's list of models, verifiers, tools and documents that agents and HTTP requests may name.
 
-Calls over MCP or HTTP never name a URL, a file or a command. A name that is not on the list is refused without any
+A call over MCP or HTTP cannot name a URL, a file or a command. A name that is not on the list is refused without any
 lookup, so that a refusal reveals nothing about files and ports.
 """
 
@@ -24,15 +24,15 @@ SETTINGS = {
     "tools": "REASONRY_TOOLS",
     "documents": "REASONRY_DOCUMENTS",
 }
-"""The setting with the list for each argument."""
+"""For each argument, the environment variable that holds the list of its names."""
 
 _NAME = re.compile(r"[\w][\w. -]{0,63}")
 
 
 class AllowList(Struct, frozen=True):
-    """The value of each name, in the form of `--model` and the other options.
+    """The listed names of each argument. A name stands for a value in the form of `--model` or a similar option.
 
-    The model `offline` and a verifier `arithmetic:TARGET` are always allowed.
+    The model `offline` and every verifier `arithmetic:TARGET` are always allowed.
     """
 
     models: Mapping[str, str] = {}
@@ -40,18 +40,18 @@ class AllowList(Struct, frozen=True):
     tools: Mapping[str, str] = {}
     documents: Mapping[str, str] = {}
     default_model: str | None = None
-    """The model for calls without a name: `REASONRY_MODEL`, or the first listed. None for the environment's model."""
+    """The model of a call that names no model: `REASONRY_MODEL`, else the first listed model, else None."""
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> AllowList:
-        """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
+        """Read the list from `REASONRY_MODEL` and from the variables in `SETTINGS`, in the form `SPEC,NAME=SPEC,…`.
 
-        An entry without a name is its own name; a model behind a URL has its server's name. Opens no file and sends
-        nothing.
+        An entry without a name is its own name, but the name of `openai-compatible:URL#NAME` is `NAME`. This function
+        opens no file and sends nothing.
 
         Raises:
-            UsageError: A name has two values, `offline` has another value, or an entry has the wrong form; `option` is
-                the setting.
+            UsageError: A name has two values, `offline` names another model, or an entry has the wrong form; `option`
+                is the variable.
         """
         models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
         if default := environ.get("REASONRY_MODEL", "").strip():
@@ -70,7 +70,7 @@ class AllowList(Struct, frozen=True):
         return list(dict.fromkeys((*self.models, OFFLINE)))
 
     def model(self, name: object) -> str | None:
-        """Return the model of a name, or the default for None.
+        """Return the model with this name, or the default model for None.
 
         Raises:
             UsageError: The name is not listed; `choices` lists the names.
@@ -80,7 +80,7 @@ class AllowList(Struct, frozen=True):
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def hide_addresses(self, text: str) -> str:
-        """Replace the models' values in a text by their names, and hide the addresses of their servers."""
+        """Replace the values of listed models in a text by the models' names, and hide the addresses of servers."""
         names = dict[str, str]()
         for name, spec in self.models.items():
             url = spec.partition(":")[2].rpartition("#")[0]
@@ -90,7 +90,7 @@ class AllowList(Struct, frozen=True):
         return text
 
     def complete_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the listed names to a tool's input schema, and remove arguments without names."""
+        """Add the listed names to a tool's input schema. Remove `tools` or `documents` if none are listed."""
         verifiers = list(self.verifiers)
         arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
         either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
@@ -105,7 +105,7 @@ class AllowList(Struct, frozen=True):
         return {**schema, "properties": properties}
 
     def verifier(self, name: object) -> str | None:
-        """Return the verifier of a name.
+        """Return the verifier with this name, or None for None.
 
         Raises:
             UsageError: The name is not listed; `choices` lists the names.
@@ -119,7 +119,7 @@ class AllowList(Struct, frozen=True):
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the values of names.
+        """Return the values for which these names of tools or documents stand.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.
@@ -151,7 +151,7 @@ def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
     for written in environ.get(setting, "").split(","):
         name, equals, spec = map(str.strip, written.partition("="))
         if not (equals and spec and _NAME.fullmatch(name)):
-            # The equals sign is part of a URL or a path.
+            # There is no name; an equals sign is part of a URL or a path.
             spec = written.strip()
             name = _short_name(spec) if argument == "model" else spec
         if not name:

@@ -1,4 +1,4 @@
-"""The composition root: settings in, wired parts out."""
+"""The composition root: read the settings, and connect the parts of Reasonry."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 class App:
-    """The parts of Reasonry wired over one store, with the rights of the caller.
+    """The parts of Reasonry, connected to one store, with the rights of a caller.
 
     Args:
         store_spec: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, or else the user's data folder.
-        environ: Defaults to the environment of this process.
-        strategies: By canonical name. Defaults to the built-in strategies and those of installed packages.
+        environ: The environment variables. Defaults to the environment of this process.
+        strategies: Strategies by canonical name. Defaults to the built-in and the installed packages' strategies.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class App:
             store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
             self._owned.push_async_callback(store_spec.close)
         self.store = cast("RowStore", store_spec)
-        """A caller's own store may lack methods that only servers and operators need."""
+        """The store. A caller's own store may lack methods that only servers and operators need."""
         policy = policy or Policy()
         policy.rates.shared = getattr(self.store, "provider_limits", None)
         registry = installed_strategies() if strategies is None else strategies
@@ -78,7 +78,7 @@ class App:
         self._is_one_owners = False
 
     def for_owner(self, owner: str) -> App:
-        """Return this app limited to the runs and sessions of one owner; an empty name is the operator's."""
+        """Return this app, limited to the runs and sessions of one owner. An empty name means the operator."""
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
         scoped.engine = _engine(scoped, self.strategies, self.engine.policy)
@@ -114,15 +114,15 @@ class App:
         """Find a strategy by name or alias.
 
         Raises:
-            UsageError: There is none; `choices` lists the names.
+            UsageError: There is no such strategy; `choices` lists the names.
         """
         return resolve(name, self.strategies)
 
     async def run_id(self, text: str, own: Sequence[str] = ()) -> str:
-        """Resolve a text to a run id: an id, its beginning, or `last`.
+        """Return the run id that a text stands for. The text is an id, the beginning of an id, or `last`.
 
         Args:
-            own: The runs of the caller, latest last. Empty to resolve `last` in the whole store.
+            own: The ids of the caller's runs, latest last. If there are none, `last` means the store's latest run.
 
         Raises:
             UsageError: Several ids begin with the text; `choices` lists them.
@@ -146,7 +146,7 @@ class App:
             self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
 
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
-        """Return the guided sessions of the store; settings default to the environment's."""
+        """Return the guided sessions of the store. The settings default to the settings in the environment."""
         settings = settings or SessionSettings.from_environ(self.environ)
         where, chooses = "", not self._is_one_owners
         # The directory may have been deleted.
@@ -157,7 +157,7 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order by `problem_after`, `equip` and `order`. Writes and pays nothing."""
+        """Turn a request into an order with `problem_after`, `equip` and `order`. This writes and pays nothing."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -172,7 +172,7 @@ class App:
             return order, performers
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Check a request with its complete problem and its admitted participants; see `make_order`."""
+        """Check a request, whose problem is complete and whose participants are admitted; see `make_order`."""
         if not isinstance(request.strategy, str):
             self.register(request.strategy)
         return make_order(request, self.strategies, self.pool, self.rights)
@@ -186,7 +186,7 @@ class App:
         *,
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
-        """Check a fork as `order` checks a new run; settings default to those of the run."""
+        """Check a fork as `order` checks a new run. Options, limits and participants default to the source run's."""
         begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
@@ -224,10 +224,10 @@ class App:
         """Admit participants, load their named tools, and start their MCP servers, which run until the app is closed.
 
         Args:
-            budget: Its seconds include the start of the servers.
-            source: As in `Rights.admit`; so is `coached`.
+            budget: The budget of the run. Its seconds include the time to start the servers.
+            source: See `Rights.admit`, which also explains `coached`.
             spent_s: The seconds that the run has used already.
-            shared: Whether several runs share the servers; each run then has all seconds of the budget.
+            shared: Whether several runs share the servers. Then each run has all seconds of the budget.
 
         Raises:
             UsageError: The name of a tool or a server is invalid.
@@ -265,7 +265,7 @@ class App:
         budget: Budget | None = None,
         observer: Observer | None = None,
     ) -> Result:
-        """Resume a run, with its recorded participants or others."""
+        """Resume a run with its recorded participants, or with other participants."""
         async with self.engine.open(run_id) as opened:
             performers = await self.reopen(opened, participants, budget)
             return await opened.drive(performers, observer)
@@ -282,20 +282,20 @@ class App:
         """Reactivate an opened run, and return its performers.
 
         Args:
-            budget: Defaults to the run's budget. A run that has reached the default limit gets `DEFAULT_CALLS` more.
+            budget: Defaults to the run's budget. A run that reached the default limit gets `DEFAULT_CALLS` more calls.
             coached: Whether the caller answers the questions from now on.
-            job: As in `OpenRun.reopen`.
+            job: See `OpenRun.reopen`.
         """
         run = opened.run
         conclusion, limits = run.snapshot.conclusion, (run.begun.budget, run.budget)
-        # The default limit, or its extension by a resume.
+        # Whether the limit is the default limit, or was extended from the default limit by an earlier resume.
         is_default = limits == (Budget(calls=DEFAULT_CALLS), Budget(calls=run.budget.calls))
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
         performers = await self.open_recorded(run, participants, budget, coached=coached)
         names, limits = performers.names, budget or run.budget
         if coached:
-            # The prices of the earlier models stay, and so do the run's limits.
+            # The run keeps the prices of its earlier models, and its limits need no check.
             names = structs.replace(names, price=run.participants.price)
             limits = budget or Budget()
         if limits.usd is not None:
@@ -308,7 +308,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open the named participants of a run, or else the recorded ones, with the strategies' built-in tools."""
+        """Open the participants of a run (named, or else recorded), and the built-in tools of its strategies."""
         equipped = Participants()
 
         def open_all() -> Performers:
@@ -323,7 +323,7 @@ class App:
             return await self.pool.run_in_thread(open_all)
 
     def _name_again(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
-        """Complete the named participants from a run's record, with the strategies' built-in tools."""
+        """Add recorded participants and the strategies' built-in tools to the named participants."""
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))

@@ -1,10 +1,10 @@
-"""Read compositions, strategies with inner strategies: `best_of_n(react(max_steps=4), n=5)`.
+"""Read compositions. A composition is a strategy with an inner strategy: `best_of_n(react(max_steps=4), n=5)`.
 
     composition := NAME | NAME "(" part ("," part)* ")"
     part        := composition | OPTION "=" VALUE
 
-The part without `=` is the inner strategy, at most one. Commas and brackets in quotes, lists and objects belong to the
-value. The outer strategy stores the inner strategy in its options `over` and `over_options`.
+A part without `=` is the inner strategy; a strategy has at most one. Commas and brackets in quotes, lists and objects
+belong to the value. The outer strategy stores the inner strategy in its own options `over` and `over_options`.
 """
 
 import re
@@ -18,11 +18,11 @@ from ..text import lazy_pattern
 
 MAX_CHARS: Final = 4_000
 MAX_LEVELS: Final = 5
-"""The limit of nested strategies."""
+"""The most inner strategies in a composition, one inside another."""
 
 _OPTION: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*=(.*)", re.DOTALL)
 _PIECE: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[^\w\s]|[\w\s]+', re.DOTALL)
-"""A quoted text, a punctuation mark, or the text between marks; an unclosed quote is a mark."""
+"""A quoted text, a punctuation mark, or the text between marks. A quotation mark without its partner is a mark."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -1,6 +1,6 @@
-"""Load the parts that installed packages and a user's folder add to the built-in ones.
+"""Load the parts (such as strategies and tools) that installed packages and a user's folder add to the built-in parts.
 
-The registry of strategies is pure, and loading is input and output, so this module completes the registry.
+The registry of built-in strategies is pure. Loading is input and output, so this module adds the loaded strategies.
 """
 
 import json
@@ -22,7 +22,7 @@ from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies() -> Registry:
-    """Return the registry with the strategies of installed packages, which load on first use."""
+    """Return the built-in strategies and the strategies of installed packages, which load on first use."""
     plugins = installed_plugins()
     return LazyRegistry(
         STRATEGIES,
@@ -32,9 +32,9 @@ def installed_strategies() -> Registry:
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
-    """Return the registry with the strategies of a folder's tables (`*.toml`, `*.json`).
+    """Return the registry, extended by the strategies in a folder's tables (`*.toml`, `*.json`).
 
-    A table that equals a strategy of the registry is skipped: an exported mapping contains all strategies.
+    A strategy that equals a strategy in the registry is skipped, since an exported mapping contains all strategies.
 
     Raises:
         UsageError: There is no such folder, a file is unreadable, or a name is already used.
@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield a strategy as its exports read back: its description, and its mapping with or without descriptions."""
+    """Yield a strategy as read back from each of its exports: mapping, mapping without descriptions, description."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):
@@ -94,16 +94,16 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:
-    """Return a package's strategy under its full name.
+    """Return a package's strategy with its full name, and without aliases.
 
     Raises:
-        UsageError: It is not a strategy, or its options or forms cannot be described.
+        UsageError: The value is not a strategy, or its options or forms cannot be described.
     """
     if not isinstance(value, Strategy):
         raise UsageError(f"it must be a Strategy, not {type(value).__name__}")
     if not (isinstance(value.options, type) and issubclass(value.options, Struct)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"its options must be a msgspec.Struct, not {value.options!r:.100}")
     strategy: Strategy[Any, Any] = replace(value, name=name, aliases=(), suits=())
-    # Lists of strategies describe each of them: an early refusal is better than a failure there.
+    # A list of strategies describes each strategy. So a strategy that cannot be described is refused here, early.
     describe(strategy)
     return strategy

@@ -1,6 +1,6 @@
-"""Participants, the models, verifier and tools of a run, named by a user or by a run's record; and their pool.
+"""The participants of a run (its models, verifier and tools), and the pool that opens them.
 
-The runs of a pool share named models. Tool servers run until the pool is closed.
+A user or a record names participants. The runs of a pool share named models. A closed pool stops its tool servers.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Participants(Struct, frozen=True, kw_only=True):
     """The models, verifier and tools of a run: names from a user, or objects from a program.
 
     Args:
-        model: None for the environment's model.
-        draft_model: The model that proposes candidates to value.
+        model: The main model. None means the environment's model.
+        draft_model: The model that proposes thoughts, which are valued afterwards.
         seats: A panel of models, from a strategy's option `models`.
         mcp: Tool servers, in the form of `--mcp`; see `PerformerPool.start_servers`.
-        verifier_hides: Patterns of files that are empty in the sandbox of a `command:` verifier.
-        tools: Callables, tools of the port, or texts in the form of `--tools`; see `PerformerPool.load`.
+        verifier_hides: Patterns of files that a `command:` verifier sees as empty in its sandbox.
+        tools: Callables, objects with the protocol `Tool`, or texts in the form of `--tools`; see `PerformerPool.load`.
         context: Files of the user that a strategy may search.
-        sandbox: The sandbox for a model's code. None for the default sandbox.
-        record: A file that records the model's answers, for `recorded:FILE`.
+        sandbox: The sandbox for a model's code. None means the default sandbox.
+        record: A file to write the model's answers to, for a later run with the model `recorded:FILE`.
         price: Prices in the form of `--price`, which override providers and the price list.
         opened_s: Seconds of the run's time spent on starting its tool servers.
-        listed_tools: The tools' names in the operator's list, recorded so that a server finds them again;
-            `listed_documents` likewise.
+        listed_tools: The names of the tools in the operator's list. A server finds recorded tools by these names.
+        listed_documents: The names of the documents in the operator's list, for the same purpose.
     """
 
     model: str | Model | None = None
@@ -91,7 +91,7 @@ class Participants(Struct, frozen=True, kw_only=True):
             raise UsageError(f"{message}, also when you resume or fork the run", tools=missing)
 
     def check_recorded_tools(self, begun: Begun) -> None:
-        """Check that the tools in a run's record are present; raises as `check_tools`."""
+        """Check that the tools in a run's record are present. The errors are as in `check_tools`."""
         nested = nested_options(begun.options)
         self.check_tools([card["name"] for options in nested for card in options.get("tools") or ()])
 
@@ -102,7 +102,7 @@ class PerformerPool:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self.model_why = ""
-        """Why the default model was chosen, for people. Empty for a named model."""
+        """The reason for the choice of the default model, as text for people. Empty if the model was named."""
         self._shared: dict[str, Model] = {}
         self._built_in: dict[Any, list[Any]] = {}
         self._loaded: dict[str, Sequence[Any]] = {}
@@ -115,14 +115,14 @@ class PerformerPool:
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run work that may read files in a thread, so that the event loop stays free. One piece runs at a time."""
+        """Run work in a thread, since it may read files and so block the event loop. One call runs at a time."""
         async with self._opening:
             return await asyncio.to_thread(work)
 
     # -- opening
 
     def is_open(self, model: str | Model | None) -> bool:
-        """Whether a model is already open, so that no file is read to open it. None for the environment's model."""
+        """Whether a model is already open, so that no file must be read. None means the model in `REASONRY_MODEL`."""
         return (
             not isinstance(model, str | None)
             or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
@@ -237,7 +237,7 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load(self, tool: Any) -> Sequence[Any]:
-        """Load the tools that a text names; any other tool stays as it is.
+        """Load the tools that a text names. Any other value is a tool already, and is returned alone.
 
         Raises:
             UsageError: A tool cannot be loaded.
@@ -256,8 +256,8 @@ class PerformerPool:
         """Start the MCP servers, which run until the pool is closed, and add their tools.
 
         Args:
-            left_s: The time left for the run, which limits the start of the servers.
-            shared: Whether several runs share the servers; the start then uses no time of a run.
+            left_s: The seconds that are left for the run. They limit the time to start the servers.
+            shared: Whether several runs share the servers. Then the start of the servers uses no time of a run.
 
         Raises:
             UsageError: The name of a server is invalid.
@@ -282,7 +282,7 @@ class PerformerPool:
     # -- opening again
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Add the listed tools and documents of a run's record to participants without tools and documents."""
+        """Add the listed tools and documents in a run's record, if the participants have no tools and no documents."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
@@ -297,7 +297,7 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Complete participants from a run's record; in a coached run the caller replaces the models."""
+        """Complete the participants from a run's record. In a coached run, the caller replaces the models."""
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 
@@ -323,7 +323,7 @@ class PerformerPool:
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
-        """Open a model that a run's record names. Sends no key to an address that only the record names."""
+        """Open a model that a run's record names. No key is sent to an address that only the record names."""
         if not spec:
             return None
         settings = AllowList.from_environ(self.environ).models.values()
@@ -339,6 +339,6 @@ def _open_verifier(
     if isinstance(spec, str):
         return open_verifier(spec, environ, participants.verifier_hides)
     if spec is None:
-        # The offline model computes, so what it finds can be proved by computing.
+        # The offline model computes its answers, so a computation can prove them.
         return exact_verifier(problem) if model.name == "offline" else None
     return as_verifier(spec)

@@ -1,8 +1,8 @@
-"""Read a user's own prompts, which replace the questions of stages, by `STRATEGY.STAGE`.
+"""Read a user's own prompts. Each prompt replaces the question of a stage, named `STRATEGY.STAGE`.
 
-A prompt is the whole question of its stage. Its `{prompt}` and `{system}` stand for the strategy's question and fixed
-instructions, `{problem}` for the problem; other braces stay unchanged. The reply's form is requested as usual. The
-machine inserts a prompt at the first try of a question, and later tries continue from there.
+A prompt is the whole question of its stage. In it, `{prompt}` stands for the strategy's question, `{system}` for the
+strategy's fixed instructions, and `{problem}` for the problem; other braces stay unchanged. The form of the reply is
+requested as usual. The first try of a question uses the prompt, and later tries continue from the prompt.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from ..errors import UsageError
 
 
 def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
-    """Return the stages with questions and readable replies, as `STRATEGY.STAGE`."""
+    """Return the stages that ask a question and read its reply, each as `STRATEGY.STAGE`."""
     return [
         f"{strategy.name}.{stage.name}"
         for strategy in strategies
@@ -24,11 +24,11 @@ def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
 
 
 def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, Any]]) -> dict[str, str]:
-    """Return prompts by the canonical names of the stages of a run's strategies, inner strategies included.
+    """Check prompts, and return them by canonical stage name. `strategies` includes the inner strategies of a run.
 
     Raises:
-        UsageError: No stage with questions has this name (`choices` lists the stages), or the prompt has no place for
-            the problem.
+        UsageError: A prompt names no stage that asks a question (`choices` lists the stages), has no place for the
+            problem, or is the second prompt for a stage.
     """
     known = {strategy.name: strategy for strategy in strategies}
     legal, read = stages_asking(known.values()), dict[str, str]()

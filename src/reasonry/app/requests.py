@@ -1,4 +1,4 @@
-"""Check requests for runs before anything is written or paid, and turn them into orders."""
+"""Turn a request for a run into an order, after all checks and before anything is written or paid."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,20 +30,20 @@ from .prompts import read_prompts
 from .rights import Rights
 
 Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
-"""The strategies of a composition with their options as written, outermost first."""
+"""The strategies of a composition, outermost first, each with its options as the user wrote them."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
-    """A request for a run, from any surface.
+    """A request for a run, from any surface (command line, Python, HTTP or MCP).
 
     Args:
         problem: The problem. Defaults to the first thought of the session.
-        session: The session whose thoughts accompany the problem: its id, the beginning of it, or `last`.
+        session: The session whose thoughts accompany the problem: its id, the beginning of its id, or `last`.
         strategy: A name in the registry, or the caller's own strategy.
-        budget: Defaults to `DEFAULT_CALLS`; no limit if the caller answers or the options name a preset.
+        budget: Defaults to `DEFAULT_CALLS` calls, or to no limit if the caller answers or the options name a preset.
         participants: The participants. A coached run uses only the verifier and the tools.
         form: JSON schema of the answer.
-        prompts: Replacements for the questions of stages, by `STRATEGY.STAGE`; see `prompts`.
+        prompts: Prompts that replace the questions of stages, by `STRATEGY.STAGE`; see the module `prompts`.
         coached: Whether the caller answers the questions.
     """
 
@@ -72,7 +72,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
 ) -> tuple[Begun, Performers]:
-    """Check a request with its complete problem and admitted participants, and open its performers.
+    """Check a request, whose problem is complete and whose participants are admitted, and open its performers.
 
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.
@@ -93,13 +93,13 @@ def make_order(
     if not request.coached:
         seats = _seats(levels, rights) or participants.seats
         model = participants.model
-        # The verifier of given candidates decides alone.
+        # If the request gives the candidates, the verifier alone decides among them.
         decides_alone = participants.verifier and request.options.get("candidates")
         fallback = seats[0] if seats else "offline" if decides_alone else None
         if model is None and fallback is not None and pool.offered_model(asked) is None:
             model = fallback
         participants = structs.replace(participants, seats=seats, model=model)
-    # The recording is opened last: a refused order writes nothing.
+    # The file for recorded answers is opened last, so that a refused order writes nothing.
     performers = pool.open(structs.replace(participants, record=None), asked)
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
@@ -124,17 +124,17 @@ def make_order(
 
 
 def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
-    """Return the strategy that `auto` takes for a problem, and the reason. Starts no run."""
+    """Return the strategy that `auto` chooses for a problem, and the reason. This starts no run."""
     check_problem(without_quoted(request.problem or ""))
     name, why = _choose(request, request.participants, strategies)
     return {"strategy": name, "why": why}
 
 
 def check_offline(begun: Begun) -> None:
-    """Check that the model `offline`, if it is the run's, can read the problem.
+    """Check that the model `offline` can read the problem, if `offline` answers the questions of the run.
 
     Raises:
-        UsageError: It cannot.
+        UsageError: The model cannot read the problem.
     """
     from ..models.offline import NO_PUZZLE
 
@@ -180,7 +180,7 @@ def _read_levels(
 
     A default inner strategy without options does not count as a level.
     """
-    # Before `-` becomes `_` in names: a secret would no longer be recognised after that.
+    # Secrets are masked before `-` becomes `_` in names, since a changed secret would not be recognized.
     options = SECRETS.mask_data(dict(options))
     written, why = Composition(""), ""
     if isinstance(strategy, str):
@@ -224,7 +224,7 @@ def _read_options(levels: Levels, performers: Performers) -> list[Any]:
             complete = with_coached_defaults(strategy, complete)
         if performers.verifier is not None and _has_option(strategy, "verify"):
             complete.setdefault("verify", True)
-        # The offline model computes, and rates nothing.
+        # The offline model only computes. It cannot judge answers.
         judges = performers.judge_model or performers.model
         if judges.name == "offline" and _has_option(strategy, "judge"):
             complete.setdefault("judge", "off")
@@ -242,7 +242,7 @@ def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
 
 
 def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
-    """Return the models in the options of a composition, in the operator's form."""
+    """Return the models in the option `models` of a composition, each as the operator wrote it."""
     named = [(level, options["models"]) for level, options in levels if options.get("models")]
     if len(named) > 1:
         raise UsageError("only one strategy of a composition may name models", option="models")
@@ -254,7 +254,7 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
 
 
 def _budget(request: RunRequest, options: Mapping[str, Any], performers: Performers) -> Budget:
-    """Return the budget of a run, with the lowest limit on dollars of the request and of the options at any level."""
+    """Return the budget of a run. Its limit on dollars is the lowest in the request and in the options at any level."""
     limits = [named["cost_limit"] for named in nested_options(options) if named.get("cost_limit")]
     is_exempt = isinstance(performers.model, Caller) or "preset" in request.options or limits
     budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield what may matter to the result of a run, empty for nothing; raise UsageError for a run that cannot be."""
+    """Yield warnings about a run, or empty texts. Raise UsageError if the run cannot work."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

@@ -1,4 +1,4 @@
-"""The rights of callers: the operator may name anything, agents and requests only parts that the operator listed."""
+"""The rights of callers: the operator may name any part, but agents and HTTP requests only parts on the allow list."""
 
 import logging
 from collections.abc import Generator
@@ -18,7 +18,7 @@ from .participants import Participants, PerformerPool
 
 
 class Rights:
-    """The operator's rights: to name any part, and to see all errors."""
+    """The rights of the operator, who may name any part (model, tool, …) and may see all errors."""
 
     allowed = AllowList()
     describes_briefly = False
@@ -35,7 +35,7 @@ class Rights:
         return bool(self.allowed.models) or is_configured(self.pool.environ)
 
     def model(self, name: str) -> str:
-        """Return the model of a name, in the operator's form.
+        """Return the model with this name, as the operator wrote it.
 
         Raises:
             UsageError: The name is not listed.
@@ -45,7 +45,7 @@ class Rights:
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return the admitted participants of a run.
+        """Return the participants of a run, after a check that the caller may use them.
 
         Args:
             source: The run to continue or fork. None for a new run.
@@ -62,7 +62,7 @@ class Rights:
 
 
 class ListedRights(Rights):
-    """The rights of agents and requests: to name parts that the operator listed.
+    """The rights of agents and HTTP requests, which may name only parts that the operator listed.
 
     Raises:
         UsageError: A setting has an invalid entry.
@@ -78,13 +78,13 @@ class ListedRights(Rights):
         self.describes_briefly = described == "short"
 
     def model(self, name: str) -> str:
-        """As in `Rights`, limited to the list."""
+        """See `Rights`. Only listed names are allowed."""
         return self.allowed.model(name) or name
 
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """As in `Rights`, limited to the lists."""
+        """See `Rights`. Only listed participants are allowed."""
         recorded = ParticipantNames() if source is None else source.participants
         verifier, was_coached = recorded.verifier, recorded.model == CALLER
         if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
@@ -130,7 +130,7 @@ class ListedRights(Rights):
 
     @contextmanager
     def fit_errors(self) -> Generator[None]:
-        """As in `Rights`; faults in the operator's files go to the log."""
+        """See `Rights`. Faults in the operator's files go to the log, and the caller does not see them."""
         try:
             yield
         except UsageError as error:

@@ -1,4 +1,4 @@
-"""The head of a run, for lists on every surface, under the names of its record."""
+"""The head of a run: a summary for the lists of every surface, with the member names of the run's record."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -9,7 +9,7 @@ RunMode = Literal["driven", "coached"]
 
 
 class TerminationDocument(TypedDict):
-    """Why a run ended: `reason` for programs, `detail` for people, `code` of an error. Empty for an active run."""
+    """Why a run ended: `reason` for programs, `detail` for people, `code` for an error. Empty if the run is active."""
 
     reason: str
     detail: str
@@ -25,7 +25,7 @@ class HeadUsage(TypedDict):
 
 
 class RunMembers(TypedDict):
-    """The members of a run that lists and documents share."""
+    """The members that a run has both in lists and in its own document."""
 
     run_id: str
     session_id: str
@@ -42,7 +42,7 @@ class RunMembers(TypedDict):
 
 
 class RunHead(RunMembers):
-    """A run as a list shows it. A `resumable` run is active but has no driver."""
+    """A run as a list shows it. A `resumable` run is active, but no process drives it."""
 
     resumable: bool
     best_answer: str | None

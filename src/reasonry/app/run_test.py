@@ -1,8 +1,8 @@
-"""A recorded run as a test: repeat its requests without a model, and compare them with the record.
+"""Use a recorded run as a test: build its requests again without a model, and compare them with the record.
 
 Rule 1: A test is a fold over the events of the run. It needs no store, no network and no clock.
-Rule 2: Strategies, their prompts and defaults, and the reader of replies are those of today. Other options, replies,
-        and results of tools and verifiers are those of the record.
+Rule 2: A test uses today's strategies, prompts, default options and reader of replies. All other options, the replies,
+        and the results of tools and verifiers come from the record.
 Rule 3: In a session of an agent's own thoughts, a request is the text that the agent gets at a stage.
 """
 
@@ -38,8 +38,8 @@ class ExportedLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """A line of a test: the beginning of a run, the strategy of a session, a request with its reply, or the end.
 
     Attributes:
-        digest: The digest of the whole request, with its form, role, tools and limits.
-        reply: The journal's entry, or the thought that followed.
+        digest: The digest of the whole request, including its form, role, tools and limits.
+        reply: The entry in the run's journal, or the thought of the session.
     """
 
     stage: str = ""
@@ -61,11 +61,11 @@ def replay(
 
     Args:
         strategies: All strategies by name. Defaults to the built-in strategies and those of installed packages.
-        options: Options that replace recorded options; likewise `prompts`.
+        options: Options that replace recorded options. In the same way, `prompts` replace recorded prompts.
         tools: Tools that replace recorded tools. They are not called.
 
     Raises:
-        AssertionError: The run makes another request, or has another end.
+        AssertionError: A request or the end of the run differs from the record.
         UsageError: The file is not an exported run, or an option or a prompt is unknown.
     """
     from ..tools.catalog import Catalog
@@ -130,10 +130,10 @@ def _session_requests(strategy: str, thoughts: Sequence[Any], strategies: Regist
 
 
 def run_test(run_id: str, entries: Sequence[Entry], strategies: Registry) -> list[ExportedLine]:
-    """Return a run as a test, with keys masked. It omits default options, so that the test notices a changed default.
+    """Return a run as a test, with secrets masked. Default options are omitted, so the test notices a changed default.
 
     Raises:
-        ConflictError: The run is active; `strategy_changed`: today's strategies make other requests.
+        ConflictError: The run is active, or today's strategies make other requests (`strategy_changed`).
     """
     record, (begun, *taken) = record_of(entries[-1]), SECRETS.mask_data([*entries])
     if record is None or not isinstance(begun, Begun):
@@ -161,7 +161,7 @@ def run_test(run_id: str, entries: Sequence[Entry], strategies: Registry) -> lis
 
 
 def session_test(session: Mapping[str, Any], strategies: Registry) -> list[ExportedLine]:
-    """Return an exported session as a test, with keys masked."""
+    """Return an exported session as a test, with secrets masked."""
     strategy, thoughts = (
         session.get("strategy", next(iter(STRATEGIES))),
         SECRETS.mask_data(session["thoughts"]),

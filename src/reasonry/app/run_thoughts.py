@@ -1,4 +1,4 @@
-"""Transfer thoughts between runs and sessions: a run's thoughts as rows of its session, a session's as quotations."""
+"""Transfer thoughts: a run's thoughts become rows of its session; a session's thoughts are quoted in a problem."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ from ..text import cut
 from .requests import RunRequest
 
 MAX_QUOTED_CHARS = 16_000
-"""The limit of all quoted thoughts: the first, and the latest others that fit."""
+"""The most characters of all quoted thoughts: the first thought, and the latest thoughts that fit."""
 MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 
@@ -25,8 +25,8 @@ def thought_rows(
     """Convert thoughts of a run to rows of its session, numbered in order.
 
     Args:
-        before: The number of earlier thoughts of the run.
-        branches: The number of the first thought of each earlier branch.
+        before: How many earlier thoughts the run has.
+        branches: For each earlier branch, the number of its first thought. New branches are added.
     """
     rows, firsts = list[ThoughtRow](), {} if branches is None else branches
     for number, thought in enumerate(thoughts, before + 1):
@@ -50,7 +50,7 @@ def thought_rows(
 def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:
     """Quote thoughts in order, with their numbers, branches and revisions.
 
-    Thoughts that do not fit are omitted between the first and the latest, and the text says so.
+    If not all thoughts fit, the thoughts between the first and the latest are omitted, and the text says so.
     """
     texts = [_text_of(thought) for thought in thoughts]
     first = texts[:1]
@@ -74,7 +74,7 @@ def _text_of(thought: ThoughtRow) -> str:
 async def problem_after(
     request: RunRequest, sessions: Callable[[], Sessions], strategies: Registry
 ) -> tuple[str, str | None]:
-    """Return the problem of a request with the thoughts of its session quoted below it, and the session's id.
+    """Return the problem of a request, with the thoughts of its session quoted below it, and the id of this session.
 
     Raises:
         UsageError: The request has neither a problem nor a session with thoughts.

@@ -22,11 +22,11 @@ from .run_head import RunHead, run_head
 async def list_runs(
     app: App, limit: int, cursor: str | None = None, **which: Unpack[RunFilters]
 ) -> dict[str, Any]:
-    """Return a page of runs, newest first, with the start of the next page in `next_cursor`.
+    """Return a page of runs, newest first. `next_cursor` is the cursor of the next page, if there is one.
 
     Raises:
         UsageError: There is no such strategy.
-        NotFoundError: The run of the cursor does not exist.
+        NotFoundError: The run that the cursor names does not exist.
     """
     if (name := which.get("strategy")) is not None:
         which["strategy"] = app.strategy(name).name
@@ -36,15 +36,15 @@ async def list_runs(
 
 
 async def heads(store: Store, rows: Sequence[RunRow]) -> list[RunHead]:
-    """Return the heads of runs."""
+    """Return the heads of runs, see `RunHead`."""
     left = await resumable(store, rows)
     return [run_head(row, resumable=row.run_id in left) for row in rows]
 
 
 async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
-    """Return the ids of active runs without a driver, which continue only after a resume.
+    """Return the ids of active runs that no process drives. Such a run continues only after someone resumes it.
 
-    Their drivers have died or released them. Jobs, paused runs and coached runs are excluded.
+    The process that drove such a run has died or released it. Jobs, paused runs and coached runs are excluded.
     """
     active = [row for row in rows if row.status == "active" and row.model != CALLER]
     left = {row.run_id for row in active if not (row.unattended or row.paused or row.outcome == "waiting")}
@@ -54,9 +54,9 @@ async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
 async def continue_paused(
     app: App, run_id: str, participants: Participants | None, budget: Budget | None
 ) -> bool:
-    """Continue a paused run in its process, with its model, if calls are still in flight there.
+    """Continue a paused run in the process that still drives it, with the run's model. Return whether it continues.
 
-    Otherwise return False: the caller must open it.
+    If the function returns False, the caller must open the run and drive it.
     """
     store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None
@@ -73,13 +73,13 @@ async def continue_paused(
         if budget is not None:
             await set_limits(app, run_id, structs.asdict(budget))
     except ConflictError:
-        # The run has ended meanwhile.
+        # The run has ended in the meantime.
         return False
     return True
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
-    """Replace or remove (None) the named limits of an active run in any process; return all limits.
+    """Replace limits of an active run, whichever process drives it, and return all limits. None removes a limit.
 
     Raises:
         UsageError: The budget limits dollars, but a price is unknown.
@@ -112,7 +112,7 @@ async def delete_run(app: App, run_id: str) -> dict[str, Any]:
 
 
 async def coach_start(app: App, request: RunRequest, *, brief: bool = False) -> dict[str, Any]:
-    """Start a coached run; `brief` as in `Coach`."""
+    """Start a coached run. For `brief`, see `Coach`."""
     order, performers = await app.receive(structs.replace(request, coached=True))
     return await Coach(app.engine, brief).start(order, performers)
 
@@ -125,7 +125,7 @@ async def coach_take_over(
     *,
     brief: bool = False,
 ) -> dict[str, Any]:
-    """Hand a run over to its caller; `named` as in `coach_answer`."""
+    """Hand a run over to its caller, who answers its questions from now on. For `named`, see `coach_answer`."""
     async with app.engine.open(run_id) as opened:
         performers = await app.reopen(opened, named, budget, coached=True)
         return await Coach(app.engine, brief).proceed(opened, performers)
@@ -140,7 +140,7 @@ async def coach_answer(
     brief: bool = False,
     says_all: bool = False,
 ) -> dict[str, Any]:
-    """Apply answers to a coached run; see `Coach.answer`. The verifier defaults to the recorded one."""
+    """Apply answers to a coached run, see `Coach.answer`. If `named` has no verifier, the recorded verifier is used."""
     return await Coach(app.engine, brief).answer(
         run_id, answers, lambda run: app.open_recorded(run, named, coached=True), says_all=says_all
     )

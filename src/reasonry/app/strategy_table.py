@@ -1,8 +1,8 @@
 """Read a user's strategy tables, and show any strategy as a document or a flowchart.
 
-A user's table is for guided use: stages and edges in TOML or JSON, see `docs/sessions.md`. Thinking begins in the first
-stage and ends in the stage without `to`. JSON has the same members; further members that `reasonry strategies NAME
---json` prints are ignored. A mapping in the form of `reasonry.stages` works too.
+A user's table is for guided use. It has stages and edges in TOML or JSON, see `docs/sessions.md`. A session begins in
+the first stage and ends in the stage without `to`. JSON has the same members; the further members that `reasonry
+strategies NAME --json` prints are ignored. A mapping in the form of the module `reasonry.stages` works too.
 """
 
 import tomllib
@@ -56,7 +56,7 @@ def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, 
     """Read the strategies of a file, for guided use.
 
     Args:
-        where: The name of the text in errors. A text is JSON if this ends with `.json`, otherwise TOML.
+        where: The name of the file, for errors. If the name ends with `.json`, the text is JSON, otherwise TOML.
 
     Raises:
         InvalidStrategyError: The text is unreadable, or not a table; the message names the stage and the fault.
@@ -131,7 +131,7 @@ def _describe_stage(stage: Stage[Any]) -> dict[str, Any]:
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:
-    """Draw the table in Mermaid: the first and last stages are round, stages with several outgoing edges are rhombi."""
+    """Draw a strategy in Mermaid: the first and last stages are round; stages with several next stages are rhombi."""
     ids = {stage.name: _id(stage.name, number) for number, stage in enumerate(strategy.stages)}
     boxes = [f"    {ids[stage.name]}{_box(strategy, stage)}" for stage in strategy.stages]
     arrows = [f"    {ids[stage]} --> {ids[to]}" for stage, to in strategy.edges]

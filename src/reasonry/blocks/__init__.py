@@ -1,1 +1,1 @@
-"""The building blocks of strategies: actions, answers, drafts, evidence, judges, plans, programs, tournaments. Pure."""
+"""The pure building blocks of strategies: actions, answers, drafts, evidence, judges, plans, programs, tournaments."""

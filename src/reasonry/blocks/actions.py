@@ -1,9 +1,9 @@
-"""Actions: the calls of tools in a reply, and the answer that ends it.
+"""Actions: the tool calls in a reply, and the answer that ends the reply.
 
-Rule 1: a call is data of the requested form, a call of the provider's protocol, or a call in a provider's own markup,
-        read by its row of `WIRES`. After any other text that looks like a call, the model is asked again.
-Rule 2: a wire's markup is never an argument, and a call is never an answer. A text about calls may be an answer.
-Rule 3: the first answer ends the turn, and so does an observation that the model made up.
+Rule 1: a call is data in the requested form, a call in the provider's protocol, a line `Action: tool[input]`, or a
+        provider's own markup, which its row of `WIRES` reads. After other text like a call, the model is asked again.
+Rule 2: a call's markup is never an argument, and a call is never an answer. A text about calls may be an answer.
+Rule 3: the turn ends at the first answer, or at an observation that the model made up.
 """
 
 import json
@@ -30,7 +30,7 @@ _TOOL_KEYS: Final = ("tool", "name", "action", "toolname")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "actioninput", "toolargs")
 _LIST_KEYS: Final = ("actions", "toolcalls", "calls")
 _BESIDE_KEYS: Final = frozenset({"id", "type", "thought", "reasoning", "answer"})
-"""Keys beside those of a call."""
+"""The keys that a call may have besides its name and its arguments."""
 _RUNGS: Final = ("json", "fenced", "embedded", "repaired")
 
 
@@ -66,7 +66,7 @@ class _Answered(AnswerReply, frozen=True, kw_only=True):
 
 
 def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unreadable:
-    """Normalise an action to the tool's own name and argument types."""
+    """Convert an action to the tool's own name and argument types, or return the fault of the action."""
     card = card_named(cards, action.tool)
     if card is None:
         return Unreadable(EARLY if action.tool == ANSWER else no_such_tool(cards, action.tool))
@@ -75,10 +75,10 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a reply that acts, or reasons and marks its answer; an answer beside actions is refused.
+    """Read a reply that calls tools, or marks its answer. An answer beside calls becomes a call that is later refused.
 
     Returns:
-        The content, and the rung that read it.
+        The content of the reply and the rung that read it, or the reason why the reply is unreadable.
     """
     text, marked = texts[-1], None
     if not _is_protocol(text):
@@ -118,17 +118,17 @@ def is_call(cards: Sequence[ToolCard], answer: str) -> bool:
     return is_named or begins_call(answer) or any(wire.opens.search(shown) for wire in WIRES.values())
 
 
-# -- the wires
+# -- the wires: providers' markup for calls
 
 
 class Wire(Struct, frozen=True):
     """A provider's markup for a call in text.
 
     Attributes:
-        opens: Text before the arguments, with the `name` unless the data has it.
-        closes: The text after the call. The next call and the end of the text also end it.
-        pair: The text before the value of an argument, with its name. None for arguments in JSON.
-        ends: The text after that value.
+        opens: The text before the arguments. It contains the tool's `name`, unless the arguments' JSON does.
+        closes: The text after a call. The next call and the end of the text also end a call.
+        pair: The text before an argument's value. It contains the argument's name. None means arguments in JSON.
+        ends: The text after an argument's value.
     """
 
     opens: re.Pattern[str]
@@ -178,7 +178,7 @@ WIRES: Final = {
         lazy_pattern(rf"\[\[ ## next_tool_name ## \]\]\s*{_NAME}\s*\[\[ ## next_tool_args ## \]\]"), "[[ ##"
     ),
 }
-"""By provider. The first wire with markup in a text reads its calls."""
+"""The wires by provider. The first wire whose markup occurs in a text reads the calls of that text."""
 _PAPER: Final = lazy_pattern(
     rf"^[ \t>*_`#\-]*action(?:[ \t]*\d+)?[ \t*_]*:[ \t*_`]*{_NAME}"
     r"\[(?P<input>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\][ \t`*_.]*$",
@@ -199,7 +199,7 @@ _OBSERVED: Final = lazy_pattern(
     r"^[ \t>*_`#\-]*observation(?:[ \t]*\d+)?[ \t*_]*:", re.IGNORECASE | re.MULTILINE
 )
 _PROTOCOL: Final = '{"tool_calls":'
-"""Beginning of the last line of a reply whose protocol had calls."""
+"""The beginning of the last line of a reply with calls in the provider's protocol."""
 _decoder = json.JSONDecoder()
 
 
@@ -219,7 +219,7 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
     elif acts := list(_PAPER.finditer(text)):
         calls, rung, before = [_paper_call(cards, act) for act in acts], "lines", text[: acts[0].start()]
     else:
-        # Of several objects in a text the last one is yielded first.
+        # `json_values` yields the last object of a text first. Here the first object of each rung comes first.
         found = sorted(enumerate(json_values(text)), key=lambda each: (_RUNGS.index(each[1][1]), -each[0]))
         for _, (value, rung) in found:
             if rung == "json" and isinstance(value, dict) and "answer" in value:
@@ -232,7 +232,7 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
                 break
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    # A text without an answer may write the name of a tool like a call.
+    # In a text without an answer, a tool's name may be written like a call.
     named = (match[match.lastindex or 0] for match in _NAMED.finditer(outside))
     seems_to_call = has_markup(outside) or any(card_named(cards, name) is not None for name in named)
     return (before, calls, rung) if calls or not seems_to_call else _UNREADABLE
@@ -285,7 +285,7 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:
-    """Return the calls in data. Unless it is the whole reply, only an existing tool's name makes it a call."""
+    """Return the calls in data. If the data is only a part of the reply, a call must name an existing tool."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     listed = next((plain[key] for key in _LIST_KEYS if plain.get(key)), None)
     if listed is not None:
@@ -324,7 +324,7 @@ def _call_in(value: Any) -> Action | None:
 def _split_answer(
     cards: Sequence[ToolCard], calls: Sequence[Action]
 ) -> tuple[tuple[Action, ...], str | None]:
-    """Return the calls before the first `finish[42]`, and its answer."""
+    """Return the calls before the first call that gives the answer, such as `finish[42]`, and that answer."""
     for place, call in enumerate(calls):
         values = list(call.arguments.values())
         if plain_name(call.tool) in _ANSWERS and len(values) == 1 and card_named(cards, call.tool) is None:

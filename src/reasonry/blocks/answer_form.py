@@ -1,8 +1,8 @@
 """Answers in a form: the answer of a strategy as JSON that fits the caller's schema.
 
 A strategy reasons as usual. Its last stage then asks for the answer in the form, unless the answer already fits. After
-a reply that does not fit, it asks again with the fault. If the form belongs to a type, the run's verifier applies the
-checks that no schema expresses.
+a reply that does not fit, the stage asks again and states the fault. If the form belongs to a type, the run's verifier
+applies the checks that no schema expresses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from ..core.strategy import Strategy
 from ..reading.json_in_text import json_values
 
 OUTPUT = "output"
-"""The `about` of the effect that checks an answer by its type."""
+"""The `about` of the effect that checks an answer against its type."""
 
 VALUES = ("number", "integer", "boolean")
-"""Types of answers that are never a whole text."""
+"""JSON types whose values are never a whole text."""
 
 PROMPT = """{problem}
 
@@ -56,7 +56,7 @@ def with_form(
         facts = {"kind": "answer_form", "problem": problem, "answer": answer}
         ask = question = Ask(prompt, facts=facts, form=dict(form))
         found = read_in_form(answer, form)
-        # An answer that is already JSON in the form is not asked for.
+        # An answer that is already JSON in the form needs no question.
         text = answer if isinstance(found, tuple) and found[1] == "json" else None
         thoughts, fault = (), ""
         for _ in range(ask.retries + 1):
@@ -84,7 +84,7 @@ def with_form(
 
 
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
-    """Return the first JSON in a text that fits a schema with its rung, or the reason why none fits."""
+    """Return the first JSON value in a text that fits a schema and the rung that read it, or why no value fits."""
     first: str | None = None
     for value, rung in json_values(text):
         fault = next(faults(value, form, "the answer"), None)

@@ -1,12 +1,12 @@
-"""Answers: asked for, verified, reviewed, asked for again with the objection, and settled.
+"""Answers: a strategy asks for an answer, verifies it, reviews it, repairs it after an objection, and settles it.
 
-An answer can be checked in two ways. A verifier proves: a refuted answer is never given, a proved answer is settled. A
-model that reviews its own answer only doubts: after the last repair the corrected answer is given, or else the doubted
-answer.
+An answer can be checked in two ways. A verifier gives proof: a refuted answer is never given, and a proved answer is
+settled. A review by the model that wrote the answer gives only doubt: after the last repair, the corrected answer is
+given, or the doubted answer if there is no correction.
 
-Rule 1: a run with an answer ends with it. If a review or the last question gets no readable reply, the best answer is
-        given as `unchecked`; other failures end the run as usual.
-Rule 2: a refuted answer is never given, even if it is repeated.
+Rule 1: a run that has an answer gives it. If a review or the last question gets no readable reply, the best answer is
+        given as `unchecked`. Other failures end the run as usual.
+Rule 2: a refuted answer is never given, even if the model repeats it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
-"""Models asked for a text often reply with a number. It counts as its text."""
+"""An answer. Models that are asked for a text often reply with a number, which is then converted to text."""
 
 
 class AnswerReply(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The paragraphs of the reasoning, without the author's numbers."""
+        """The paragraphs of the reasoning, without the step numbers that the author wrote."""
         return tuple(without_number(part) for part in self.reasoning.split("\n\n") if part.strip())
 
 
@@ -93,11 +93,11 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         text: The answer. None before the first answer and after a refutation.
-        verification: `doubted`: the last review found it wrong, and neither a correction nor a repair is left.
-            `unchecked`: it is the best answer, and its check failed.
+        verification: `doubted`: the last review found the answer wrong, and neither a correction nor a repair is left.
+            `unchecked`: it is the best available answer, and no check of it succeeded.
         objections: The faults of earlier answers, and of a doubted answer.
         unchecked: The reason for `unchecked`.
-        fallback: An answer that only its author found wrong, kept in case there is no better one.
+        fallback: An answer that only its author found wrong. It is kept in case there is no better answer.
         refuted: The refuted answers.
     """
 
@@ -115,16 +115,16 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The members of a result about its answer. `unchecked` is also a warning."""
+        """The members of a result about its answer. The reason in `unchecked` also becomes a warning."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
         return {"verification": self.verification, "objections": list(self.objections), **why}
 
     def propose(self, text: str) -> FinalAnswer:
-        """Replace the answer by a new one without checks."""
+        """Replace the answer by a new answer that is not checked yet."""
         return replace(self, text=text, verification="open", unchecked="")
 
     def leave_unchecked(self, why: str) -> FinalAnswer:
-        """Mark the answer as the best available, with the reason why it is unchecked."""
+        """Mark the answer as the best available answer, and give the reason why it is unchecked."""
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
@@ -139,7 +139,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return None if text is None else replace(self, text=text).leave_unchecked(why)
 
     def apply_verdict(self, verdict: Verified | Failed) -> FinalAnswer:
-        """Apply a verifier's verdict. A failed verifier decides nothing."""
+        """Apply a verifier's verdict. An `unknown` verdict or a failed verifier changes nothing."""
         if isinstance(verdict, Failed) or verdict.verdict == "unknown":
             return self
         text = self.text or ""
@@ -152,7 +152,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
         """Apply the author's review, which may correct the answer.
 
-        After the last repair a corrected answer is final without another check.
+        After the last repair, a corrected answer is final without another check.
         """
         if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
             return replace(self, verification="reviewed")
@@ -211,7 +211,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask, and return the state and the reading. Without a readable reply, fall back to the best answer and None.
+        """Ask, and return (state, reply). If no reply is readable, return a state with the best answer, and None.
 
         Args:
             best: The strategy's result so far, if it is an answer.
@@ -246,16 +246,16 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         review: Callable[[Self], Ask] | None = None,
         best: str | None = None,
     ) -> Generator[Request, Any, Move]:
-        """Ask for the answer, verify it and review it. Stay for another answer while repairs are left.
+        """Ask for the answer, verify it and review it. While repairs are left, a wrong answer leads to another answer.
 
-        The tail of a stage: `return (yield from s.settle_answer(…))`. An existing answer is not asked for again.
-        Ends the run as `verification_failed` if every answer is refuted, and as `output_invalid` if no reply is
-        readable and there is no answer to fall back to.
+        A stage ends with this call: `return (yield from s.settle_answer(…))`. An existing answer needs no question.
+        The run ends as `verification_failed` if every answer is refuted, and as `output_invalid` if no reply is
+        readable and there is no other answer to give.
 
         Args:
             question: The question for an answer, or for another answer after `final.objections`.
             path: The thoughts before the answer, oldest first, for the verifier.
-            review: Builds the question whether the answer holds. None for no review.
+            review: A function that builds the question whether the answer is right. None means no review.
             best: The strategy's result so far, if it is an answer.
         """
         state, thoughts = self, tuple[Thought, ...]()
@@ -273,11 +273,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def settle_checked_answer(
         self, ask: Callable[[Self, str, str], Ask], path: Sequence[str], *, check: str, repair: str
     ) -> Generator[Request, Any, Move]:
-        """Settle the answer like `settle_answer`, with a review by its author if the option `check` is set.
+        """Settle the answer like `settle_answer`, with a review by the author if the option `check` is set.
 
         Args:
-            ask: Builds a question from the state, the kind of question and the task.
-            check: The task of the review, with a placeholder for the `answer`. Its reply is a `CheckReply`.
+            ask: A function that builds a question from the state, the kind of question and the task.
+            check: The task of the review, with the placeholder `{answer}`. The reply is a `CheckReply`.
             repair: The task for another answer, a marked `ReasonedAnswer`.
         """
         question = replace(ask(self, "repair", repair), mark=MARKED, form=inlined_schema(ReasonedAnswer))
@@ -290,7 +290,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def _review_answer(
         self, question: Ask, thoughts: tuple[Thought, ...]
     ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
-        """Let the author review the answer. Without a readable reply it stays unchecked."""
+        """Let the author review the answer. If no reply is readable, the answer counts as unchecked."""
         state, found = yield from self.ask_or_fall_back(question, self.final.text, "its check", *thoughts)
         if found is None:
             return state, (Thought(f"Unchecked: {state.final.unchecked}"),)
@@ -309,8 +309,8 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             thoughts: The thoughts to record. The returned thoughts are not recorded yet.
-            short: The bare answer, if the text has more.
-            give_failures: Whether a failed verifier decides nothing instead of ending the run.
+            short: The bare answer, if the text of the answer contains more.
+            give_failures: Whether a failed verifier leaves the answer unverified instead of ending the run.
         """
         if not self.options.verify or self.final.verification == "proved":
             return self, thoughts
@@ -319,7 +319,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """Give the answer, if no question is left for its check or for a better one; fail if it was refuted."""
+        """Return the move that gives the best answer unchecked because no call is left, or fails if all are refuted."""
         why = "no call was left for its check"
         if self.final.text is None:
             why = "it did not pass its check, and no call was left for another"
@@ -329,7 +329,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return go(replace(self, final=final), "final_response")
 
     def repair_or_fail(self, *, can_ask: bool = True) -> Move:
-        """Stay to ask for another answer after a refutation. Fails after the last repair.
+        """Return the move that asks for another answer after a refutation, or fails if no repair is left.
 
         Args:
             can_ask: Whether another answer can be asked for at all.
@@ -343,10 +343,10 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def conclude(
         self, document: dict[str, Any], *, so_far: str | None = None, cut: tuple[str, str] | None = None
     ) -> Conclusion:
-        """Return the conclusion with the answer. For a doubted answer it says that no repair is left.
+        """Return the conclusion with the answer. For a doubted answer, the conclusion's reason is `max_repairs`.
 
         Args:
-            so_far: The best so far before the first answer, if any.
+            so_far: The best result before the first answer, if any.
             cut: The reason and the detail of a strategy that was cut short. Ignored for a proved answer.
         """
         final = self.final
@@ -360,7 +360,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def without_number(step: str) -> str:
-    """Remove the author's number from a step, as in `Step 1: …`. Steps are numbered when shown."""
+    """Remove the number that the author gave a step, as in `Step 1: …`. Steps get numbers when they are shown."""
     return _NUMBERED.sub("", step.strip()) or step
 
 
@@ -371,11 +371,11 @@ def read_calculation(
     read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
     work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
-    """Read a reply. Refuses false equations once, unless no further try is left.
+    """Read a reply. Refuse a reply with false equations once, unless no further try is left.
 
     Args:
-        read: Converts the replies so far into the latest reply as data.
-        work: Returns the calculation in a reply.
+        read: A function that reads the latest of the given replies as data.
+        work: A function that returns the calculation in a reply.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
@@ -391,7 +391,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer after its reasoning. Refuses a false equation once."""
+    """Read an answer and its reasoning. Refuse a reply with a false equation once."""
     read = partial(read_form, form=ReasonedAnswer)
     return read_calculation(state.problem, ask, texts, read, lambda reply: reply.reasoning)
 
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review. It corrects a wrong answer only. A missing correction is asked for."""
+    """Read a review, or a repaired answer if no answer is left to review. A review may correct only a wrong answer."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

@@ -23,7 +23,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def read_as(kind: Any, value: Any) -> Any:
-    """Return JSON data as a type.
+    """Convert JSON data to a type. If the type is a schema, return the data unchanged.
 
     Raises:
         ValueError: The data does not fit the type.
@@ -46,5 +46,5 @@ def _is_pydantic_dataclass(kind: Any) -> bool:
 
 
 def read_other_type(kind: Any, value: Any) -> Any:
-    """Convert data to a type that msgspec does not know, a Pydantic model. Does not import Pydantic."""
+    """Convert data to a Pydantic model, which msgspec does not know. This does not import Pydantic."""
     return kind.model_validate(value)

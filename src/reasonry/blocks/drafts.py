@@ -1,8 +1,8 @@
-"""Drafts: answers drawn side by side by an inner strategy, verified as they arrive, and grouped if they agree.
+"""Drafts: an inner strategy writes several answers in parallel. They are verified, and grouped if they agree.
 
-Rule 1: a refuted draft is no candidate; a proved draft ends the drawing.
-Rule 2: equal drafts are one candidate, each a vote for it; the first draft represents the group.
-Rule 3: a draft that was cut off is no candidate. It becomes the answer only if there is no other.
+Rule 1: a refuted draft is no candidate. A proved draft cancels the drafts that are still being written.
+Rule 2: equal drafts are one candidate. Each of them is one vote for it, and the first draft represents the group.
+Rule 3: a draft that was cut off is no candidate. It becomes the answer only if there is no candidate.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ from .answers import FinalAnswer
 from .programs import code_in, code_key
 
 SHOWN_CHARS: Final = 12_000
-"""The characters of a draft shown to its reviewer or its author."""
+"""How many characters of a draft its reviewer or its author sees."""
 
 FRESH: Final = (None, "")
-"""The predecessor of a draft written from scratch."""
+"""The entry in `DraftState.draw(earlier)` for a draft that is written from scratch: no draft, no review."""
 PLAIN_WRITER: Final = "chain_of_thought"
 """The default inner strategy."""
 _DRAWN: Final = ("tree", "best", "drafts", "samples", "votes", "iterations", "tasks")
@@ -40,25 +40,25 @@ class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def drawn_with(self) -> dict[str, Any]:
-        """The options of the inner strategy. By default it does not repair its answer."""
+        """The options of the inner strategy. By default, the inner strategy does not repair its answer."""
         if self.over_options or self.over != PLAIN_WRITER:
             return self.over_options
         return {"verify": self.verify, "max_repairs": 0}
 
 
 class Draft(Struct, frozen=True, omit_defaults=True):
-    """A drawn answer, or the attempt at an answer.
+    """A draft: an answer, or a failed attempt at an answer.
 
     Attributes:
         number: The number in order of drawing, from 1.
         short: The bare answer for votes, if `answer` has more text.
         steps: The reasoning, if the inner strategy states it.
         status: `proved` by a verifier; `confirmed` or `undecided` by readers; `unfinished` if it was cut off; `lost`
-            without an answer.
-        checked: Whether the verifier, if any, has checked it.
+            if it has no answer.
+        checked: Whether the verifier, if any, has checked the draft.
         why: The reason for `refuted` or `lost`.
         code: The code of the failure for `lost`.
-        repairs: The number of the draft to improve, or 0.
+        repairs: The number of the draft that this draft improves, or 0.
         confidence: The confidence stated by its author, from 0 to 1.
         inside: The parts of the inner run's document that are shown beneath the draft.
     """
@@ -77,7 +77,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_candidate(self) -> bool:
-        """Whether it has an unrefuted answer."""
+        """Whether the draft has an answer that is complete and not refuted."""
         return self.status in ("open", "proved")
 
     @property
@@ -92,12 +92,12 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The draft for a judge: a value with its reasoning, or a text or code alone."""
+        """The draft as a judge sees it: a short answer with its reasoning, or a longer text or code alone."""
         return code_in(self.answer) or (self.answer if "\n" in self.answer else self.text)
 
 
 class Group(Struct, frozen=True):
-    """A group of equal drafts: the first draft, and the numbers of all."""
+    """A group of equal drafts: the first draft, and the numbers of all drafts of the group."""
 
     draft: Draft
     voters: tuple[int, ...]
@@ -121,7 +121,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return candidates(self.drafts)
 
     def votes_for(self, draft: Draft) -> int:
-        """Return the number of drafts with the answer of a draft; 0 if that is no candidate."""
+        """Return how many drafts have the same answer as a draft, or 0 if the draft is no candidate."""
         return next((len(each.voters) for each in self.candidates if draft.number in each.voters), 0)
 
     @property
@@ -139,13 +139,13 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def draw(
         self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = "writer"
     ) -> Generator[Request, Any, tuple[Self, Thought]]:
-        """Draw drafts side by side. Returns the new state, and the thought that lists the drafts.
+        """Draw drafts in parallel. Return the new state, and the thought that lists the drafts.
 
-        A proved draft cancels the rest. A draft that its inner run left unchecked is still to be verified.
+        A proved draft cancels the other drafts. A draft that its inner run left unchecked must still be verified.
 
         Args:
-            earlier: For each draft, the draft to improve with its review, or `FRESH`.
-            by: The author. `seat` gives each draft a numbered seat of its own.
+            earlier: For each new draft, the draft to improve and the review of that draft, or `FRESH`.
+            by: The role that writes the drafts. `seat` gives each draft a seat of its own: `seat-1`, `seat-2`, …
         """
         over, drawn_with = self.options.over, self.options.drawn_with
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
@@ -170,7 +170,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 
     def verify(self) -> Generator[Request, Any, Self]:
-        """Verify the unchecked drafts, each different answer once per run."""
+        """Verify the unchecked drafts. Each different answer is verified only once in a run."""
         if not self.options.verify:
             return self
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
@@ -185,7 +185,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=tuple(ruled.get(draft.number, draft) for draft in self.drafts))
 
     def choose(self) -> Body:
-        """Move to the final response with the best draft, or fail with the reasons for its absence."""
+        """Move to the final response with the best draft, or fail with the reason why no draft has an answer."""
         s = yield from self.verify()
         best = s.best
         if best is None:
@@ -194,7 +194,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return go(s, "final_response", Thought(text, data={"answer": best.answer}))
 
     def close(self) -> Move | None:
-        """Return the best draft so far."""
+        """Return the move to the choice of the best draft so far, or None if there is no candidate."""
         return go(self, "answer_selection") if self.candidates else None
 
     def fail(self) -> Move:
@@ -215,7 +215,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             unchecked: The reason why the answer is unchecked, if it is.
-            authors: The noun for the authors of first drafts, if their number counts.
+            authors: The noun for the authors of the first drafts, if a warning counts the replies from them.
         """
         best, document = self.best, drafts_document(self.drafts) | details
         document |= {"unchecked": unchecked} if unchecked else {}
@@ -235,7 +235,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:
-    """Return the warning for fewer than two replies, or for replies to fewer than half of the questions."""
+    """Return a warning if only one or fewer than half of several questions got a reply. Without a reply, return ""."""
     if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
         return ""
     alone = ": this is one model's answer" if replied == 1 else ""
@@ -249,7 +249,7 @@ def answer_selection(
     body: Callable[[Any], Body] = DraftState.choose,
     **parts: Any,
 ) -> Stage[Any]:
-    """The stage before the last, which chooses the best draft."""
+    """Build the stage before the last stage, which chooses the best draft."""
     return Stage("answer_selection", ("final_response",), description, guidance, fields, body=body, **parts)
 
 
@@ -271,18 +271,18 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
 
 
 def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a document for the nodes of the page."""
+    """Return the parts of a document that the page shows as nodes."""
     return {name: document[name] for name in _DRAWN if document.get(name)}
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
-    """Build the thought that lists drafts, each with the beginning of its answer or the reason for its loss."""
+    """Build the thought that lists drafts, each with the beginning of its answer or the reason why it has none."""
     lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 
 
 def _settle(draft: Draft, ruled: Draft) -> Draft:
-    """Copy the verdict on an equal draft."""
+    """Give a draft the verdict on an equal draft."""
     if ruled.status == "open":
         return replace(draft, checked=True)
     answer = ruled.answer if ruled.status == "proved" else draft.answer
@@ -304,7 +304,7 @@ def _voices(drafts: Sequence[Draft]) -> list[str]:
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
-    """Return the different remaining answers: proved ones first, then by votes, then in order of drawing."""
+    """Return the different remaining answers: proved answers first, then by votes, then in order of drawing."""
     valid = [draft for draft in drafts if draft.is_candidate]
     found: list[Group] = []
     for vote in tally(_voices(valid)):
@@ -319,7 +319,7 @@ def drafts_document(
 ) -> dict[str, Any]:
     """Return the drafts for a result document: the votes, and the status of each draft.
 
-    A draft that improves another, such as the synthesis of a council, has an answer but no vote.
+    A draft that improves another draft, such as the synthesis of a council, has an answer but no vote.
 
     Args:
         groups: The groups of equal drafts, most votes first. Defaults to the candidates.

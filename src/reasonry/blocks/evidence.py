@@ -1,7 +1,7 @@
 """Evidence: a plan of tool calls that refer to each other's results by id, as in `#E1`.
 
-Rule 1: `#E1` is not part of `#E10`: a reference is a whole number.
-Rule 2: references are substituted once. References inside evidence are not.
+Rule 1: the number of a reference is read as a whole, so `#E10` does not refer to `#E1`.
+Rule 2: each reference in a call is replaced by its evidence once. References inside evidence are not replaced.
 """
 
 import re
@@ -44,7 +44,7 @@ def references(value: Any) -> tuple[str, ...]:
 def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
     """Replace references by evidence.
 
-    A text that is a single reference becomes the evidence itself, of any type.
+    A text that consists of one reference becomes the evidence itself, whatever its type.
     """
     if isinstance(value, Mapping):
         return {key: substitute(item, evidence) for key, item in value.items()}
@@ -64,10 +64,10 @@ def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
 
 
 def evidence_text(value: Any, shown: str = "") -> str:
-    """Format evidence for questions and texts; passages have numbers for citation.
+    """Format evidence for questions and texts. Passages get numbers for citation.
 
     Args:
-        shown: The preceding part of the question. A passage contained in it is only named.
+        shown: The part of the question before the evidence. A passage that this part contains is only named.
     """
     if isinstance(value, Mapping) and set(value) == {"passages"} and isinstance(value["passages"], list):
         return passages_text(value["passages"], shown)

@@ -28,7 +28,7 @@ Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with one JSON obje
 BY_THE_PROBLEM: Final = "Judge by all that the problem asks for, length and tone included."
 
 CHOSEN: Final = (8.0, 3.0)
-"""The ratings for a choice without ratings, of the chosen candidate and the others: clear, but not praise."""
+"""The rating of the chosen candidate (good, not excellent) and of each other candidate, if a judge rates none."""
 
 
 class JudgedOptions(DraftOptions, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Groups(Struct, frozen=True):
 
 
 def read_groups(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Groups, str] | Unreadable:
-    """Read groups. Each of the listed texts, `count` of them, is in exactly one group."""
+    """Read groups. Each number from 1 to the question's fact `count` must be in exactly one group."""
     reading = form.read_form(texts[-1], Groups)
     if isinstance(reading, Unreadable):
         return reading
@@ -78,7 +78,7 @@ def judge_question(
         texts: The candidates, by number.
         task: The judge's task, with `{ratings}` for the form of the ratings. Defaults to rating.
         criteria: The sentence of each criterion, by name. Defaults to all that the problem asks for.
-        limit: The characters of a candidate that the judge sees.
+        limit: How many characters of each candidate the judge sees.
         put: Further members of `Ask`, such as `sample`.
     """
     labels, is_alone = labels_of(len(shown)), len(shown) == 1
@@ -116,7 +116,7 @@ def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) ->
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings by label, or the chosen candidate. Some ratings are better than none."""
+    """Read ratings by label, or the chosen candidate. At the last try, some ratings may be missing."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)
@@ -137,7 +137,7 @@ def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, s
 
 
 def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
-    """Return a judge's ratings, empty without a readable reply."""
+    """Return a judge's ratings. They are empty if no reply is readable."""
     if not isinstance(reply, Reply):
         return Ratings(tuple(shown))
     judgement: Judgement = reply.value

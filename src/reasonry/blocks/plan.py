@@ -1,13 +1,13 @@
-"""Plans: nested steps with a status each, and the rules for executing them (seed 001).
+"""Plans: nested steps, each with a status, and the rules for executing the steps (seed 001 in `tests/seeds`).
 
-Rule 1: a status is one of three, in any spelling.
+Rule 1: a step has one of three statuses. Capitals, spaces and punctuation in a status do not matter.
 Rule 2: a step with sub-steps is done only when all sub-steps are done.
 Rule 3: the last step is the conclusion. It is executed last, and only its execution ends the thinking.
-Rule 4: every thought except the first and the concluding one evaluates its predecessor.
-Rule 5: no step vanishes. It may move, be split, be reworded in place, or be merged with its neighbours. An omitted step
-        stays unchanged. Without a status, a step is done under a done step, else unchanged, or pending if it is new.
-
-A broken rule is a sentence for the model that broke it.
+Rule 4: every thought evaluates the thought before it, except the first thought and the concluding thought.
+Rule 5: no step is lost. A step may be moved, split, reworded in place, or merged with its neighbors. An omitted step is
+        kept unchanged. A step without a status is done if its parent is done. Otherwise it keeps its earlier status, or
+        is pending if it is new.
+Each broken rule is reported as a sentence for the model that broke it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERIFICATION_NEEDED: Final = "Verification Needed"
 STATUSES: Final = (PENDING, DONE, VERIFICATION_NEEDED)
 
 MAX_STEPS: Final = 500
-"""The most steps of a plan, sub-steps included."""
+"""How many steps a plan may have, sub-steps included."""
 
 _STATUS_OF: Final = {plain_name(status): status for status in STATUSES}
 _STATUS = lazy_pattern(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
@@ -44,7 +44,7 @@ _EVALUATION = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _OPENING = 400
-"""The first characters of a thought, in which an evaluation without its own field has to begin."""
+"""How many characters at the start of a thought are searched for an evaluation that has no field of its own."""
 
 
 class PlanStep(Struct, frozen=True):
@@ -81,28 +81,28 @@ def number_steps(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[s
 
 
 def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
-    """Return the conclusion: the last step, if it has that name."""
+    """Return the conclusion: the last step, if its description calls it the conclusion."""
     return plan[-1] if plan and _CONCLUSION.match(plan[-1].description) else None
 
 
 def with_conclusion(plan: Plan) -> Plan:
-    """Add the conclusion to a plan in which no step has that name."""
+    """Add the conclusion to a plan in which no step is called the conclusion."""
     if any(_CONCLUSION.match(step.description) for step in plan):
         return plan
     return (*plan, PlanStep("Conclusion", PENDING))
 
 
 def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
-    """Whether only the conclusion is open."""
+    """Whether the conclusion is the only open step."""
     last = conclusion(plan)
     return last is not None and not last.is_done and all(step.is_done for step in plan[:-1])
 
 
 def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
-    """Yield the rules that a plan breaks, without its predecessor.
+    """Yield a sentence for each rule that a plan breaks, regardless of the plan before it.
 
     Args:
-        may_leave_open: Whether the conclusion may be done before all other steps.
+        may_leave_open: Whether the conclusion may be done while other steps are open.
     """
     if not plan:
         yield "the plan is empty; it needs at least a conclusion step"
@@ -138,10 +138,10 @@ def _step_faults(number: str, step: PlanStep) -> Iterator[str]:
 
 
 def with_plain_statuses(plan: Sequence[PlanStep], unsaid: str = "") -> Plan:
-    """Normalise the statuses of a plan to those of rule 1.
+    """Convert each status in a plan to one of the three statuses of rule 1.
 
-    Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes its result or its mark. `unsaid` is
-    the status of a step without a status.
+    Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes the step's result or mark. A step
+    without a status gets the status `unsaid`.
     """
     steps: list[PlanStep] = []
     for step in plan:
@@ -157,10 +157,10 @@ def with_plain_statuses(plan: Sequence[PlanStep], unsaid: str = "") -> Plan:
 
 
 def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-    """Merge a new version of a plan with the old one: omitted steps stay unchanged.
+    """Merge a new version of a plan with the old version. Omitted steps are kept unchanged.
 
-    A step is not omitted if a step of its name exists anywhere, or if new steps replace it. The sub-steps of a step
-    given as done without sub-steps are done too.
+    A step does not count as omitted if the new version has its name anywhere, or new steps at its position. If the new
+    version gives a step as done and without its old sub-steps, the old sub-steps are done too.
     """
     known = {_name(step): step for _, step in reversed(list(number_steps(before)))}
     return _Update(known, {_name(step) for _, step in number_steps(after)}).level(before, after)
@@ -213,7 +213,7 @@ def _names(plan: Sequence[PlanStep]) -> list[str]:
 
 
 def _name(step: PlanStep) -> str:
-    """Return the words of a step's name, folded, as its identity."""
+    """Return the words of a step's description in lower case, which identify the step."""
     return " ".join(re.findall(r"\w+", step.description.casefold())) or step.description.strip()
 
 
@@ -226,13 +226,13 @@ def thought_faults(
     last: bool = False,
     evaluation: str | None = None,
 ) -> Iterator[str]:
-    """Yield the rules that a thought breaks.
+    """Yield a sentence for each rule that a thought breaks.
 
     Args:
         plan: The plan after the thought; see `updated_plan`.
         first: Whether the thought has no predecessor to evaluate.
         last: Whether it is the last possible thought, which may leave steps open.
-        evaluation: The evaluation of its predecessor. In English it may instead be the beginning of the thinking.
+        evaluation: The evaluation of the previous thought. In English, the thinking may begin with it instead.
     """
     if not thinking.strip():
         yield "`current_thinking` is empty"

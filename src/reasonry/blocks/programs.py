@@ -29,9 +29,9 @@ _FENCED: Final = lazy_pattern(
 )
 _BLOCK: Final = lazy_pattern(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _CODE: Final = lazy_pattern(r"(?:@|(?:async |export )?(?:def|class|function|fn|func) )|[^\n]*\n")
-"""The beginning of a definition, or of a text of several lines."""
+"""Matches the beginning of a definition, or of a text with several lines."""
 MAX_ERROR: Final = 1_500
-"""The last characters of an error shown to a model."""
+"""How many characters at the end of an error a model sees."""
 
 
 def program_in(text: str) -> str | None:
@@ -46,7 +46,7 @@ def program_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_in(text: str) -> str | None:
-    """Return the code of a text that is mostly code, without its fence and the text around it; or None."""
+    """Return the code of a text that is mostly code, without the fence and the text around it. Else return None."""
     blocks = list(_BLOCK.finditer(text))
     if len(blocks) == 1:
         code = blocks[0][1]
@@ -56,10 +56,10 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return a key that is equal for equal code: the syntax tree or the lines. Empty for a text of one line.
+    """Return a key that equal code shares, made from the syntax tree or the lines. The key of a one-line text is empty.
 
     Args:
-        is_code: Whether a text of one line is code too.
+        is_code: Whether a text of one line counts as code too.
     """
     code = code_in(text) or (text if is_code or "\n" in text.strip() else None)
     if code is None:
@@ -133,10 +133,10 @@ def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
 
 
 def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[ProgramOutput]]:
-    """Run programs side by side in the sandbox and return their outputs in order. Without a sandbox the run ends.
+    """Run programs in parallel in the sandbox and return their outputs in order. Without a sandbox, the run fails.
 
     Args:
-        programs: The programs by the id of their owner.
+        programs: The programs, each by the id of the part of the result document that owns it.
     """
     calls = [CallTool(SANDBOX_TOOL, {"code": code}, about) for about, code in programs.items()]
     returned = yield request(state, *calls, give_failures=True)

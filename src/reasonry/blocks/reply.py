@@ -1,4 +1,4 @@
-"""The reader for the machine: it reads a reply as its stage declares."""
+"""The reader that the machine uses. It reads a reply as the reply's stage declares."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -22,7 +22,7 @@ from ..text import repeats_itself
 UNMARKED_MODE: Final = "unmarked"
 """The mode of an unmarked reply that is the answer as a whole."""
 _LEFT_OUT: Final = "left_out"
-"""The fact that tells the reader of a stage which entries a reply has lost."""
+"""The fact of a question that tells a stage's reader which entries were left out of a reply."""
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ T = TypeVar("T")
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
     """Read the latest reply as its stage declares.
 
-    At the last try, a text without a mark is the answer, with the mode `unmarked`, and lists lose the entries that do
-    not fit. The reply that keeps the most entries counts, the latest on a tie.
+    At the last try, a text without a mark counts as the answer, with the mode `unmarked` (unless `wants_value`).
+    List entries that do not fit are then left out, and the (latest) reply that keeps the most entries counts.
 
     Args:
         replies: The replies to this question that count as tries, oldest first.
@@ -50,12 +50,12 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
         return reading if whole.refusal is not None else replace(whole, mode=UNMARKED_MODE)
     if reading.mode != "json" or not (latest.native and _fits(latest.text, effect.form or {})):
         return reading
-    # A server may take a schema, and not hold the reply to it.
+    # A server may accept a schema without enforcing it.
     return replace(reading, mode="native")
 
 
 def _fault_of(effect: Ask, reply: Answered, text: str) -> str:
-    """Return the reason to skip the reading of a reply, or an empty text."""
+    """Return the reason why a reply must not be read, or an empty text."""
     if reply.refused:
         return "the answer was declined; answer the question as asked"
     if not reply.truncated or is_whole(reply.text) or (effect.mark and closes_mark(text)):
@@ -71,7 +71,7 @@ def _count(value: Any) -> int:
 
 
 def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading | None:
-    """Read the last reply without misfits in its lists. The stage decides whether the rest is enough."""
+    """Read the last reply without the list entries that do not fit. The stage decides whether the rest is enough."""
     *before, latest = texts
     found: list[Reading] = []
     for value, _ in json_values(latest):
@@ -94,7 +94,7 @@ def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    # Material may hold marks and objects of the form's fields.
+    # Material may contain marks, and objects with the form's fields.
     shown = "\n".join((effect.system, effect.by_hand, effect.mark, effect.task or effect.prompt))
     problem = str(effect.facts.get("problem") or "")
     if reason := no_reply(texts[-1], shown.replace(problem or "\0", "")):

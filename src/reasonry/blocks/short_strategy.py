@@ -11,8 +11,8 @@
         return draft
 
 The generator runs again over its earlier replies, like the body of any stage: given the same replies, it must ask the
-same questions. Each reply is a step of the record under the name of its `ask`. After a refuted answer, the last
-questions are asked again, with the reason.
+same questions. Each reply is recorded as a step under the name of its `ask`. After a refuted answer, the last questions
+are asked again, with the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ returns text; `yield from` returns a reply of any type, typed."""
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):
-    """The replies of a short strategy, a tuple for each yield."""
+    """The state of a short strategy: its replies, one tuple for each yield."""
 
     replies: tuple[tuple[Any, ...], ...] = ()
     objection: str = ""
@@ -86,12 +86,12 @@ def ask(
 
 
 def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
-    """Ask side by side. `yield from` returns the replies in the order of the prompts."""
+    """Ask in parallel. `yield from` returns the replies in the order of the prompts."""
     return (yield prompts)
 
 
 def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, AnswerOptions]:
-    """Turn a generator function of the problem into a strategy. Its docstring is the summary."""
+    """Turn a generator function of the problem into a strategy. The first line of its docstring is the summary."""
     name = function.__name__
     return Strategy(
         name=name,
@@ -118,7 +118,7 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
 
 
 def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tuple[Prompt[Any], ...]:
-    """Return a generator's next request after its replies so far. Raises StopIteration with its answer."""
+    """Return the generator's next prompts after its replies so far, or raise StopIteration with its answer."""
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:
@@ -139,12 +139,12 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
         state, _ = yield from replace(state, final=state.final.propose(answer)).verify_answer(path)
         if state.final.text is not None:
             return go(state, "final_response")
-        # A wrong answer takes the last replies with it, so that they are asked for again.
+        # Drop the last replies together with the wrong answer, so that their questions are asked again.
         can_ask, objection = bool(state.replies), state.final.objections[-1]
         state = replace(state, replies=state.replies[:-1], objection=objection)
         return state.repair_or_fail(can_ask=can_ask)
     objection = f"\n\n{state.objection}" if state.objection else ""
-    # Equal prompts side by side are independent draws.
+    # Equal prompts in one request draw independent replies.
     numbered = enumerate(prompts)
     asks = [replace(each.ask, prompt=each.ask.prompt + objection, sample=n) for n, each in numbered]
     replies = yield request(state, *asks)

@@ -1,6 +1,6 @@
 """Tool cards: tools as data, and the arguments of a call.
 
-Rule: no argument is lost. An unknown argument is the tool's only argument under another name, or the call is refused.
+Rule: no argument is lost. An unknown argument counts as the only (or only missing) argument, or the call is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _REASONERS = frozenset({PROVER, "py_executor"})
 _PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
 _DATA_TYPES = {"array": list, "object": dict}
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
-"""Names that stand for the only text of a call, normalised by `plain_name`."""
+"""Names, as `plain_name` returns them, that may stand for the only missing argument of a call."""
 
 
 class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
     """Read the input of a call written as `tool[input]`: a JSON object, or the text of the only argument."""
     properties, value = properties_of(card), None
     with suppress(msgspec.DecodeError, RecursionError):
-        # JSON with too many levels is a text.
+        # JSON with too many levels counts as text.
         value = msgspec.json.decode(text) if is_whole(text) else None
     if isinstance(value, dict) and (not properties or value.keys() <= properties.keys()):
         return cast(dict[str, Any], value)
@@ -91,7 +91,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
     Case and underscores of a name do not matter. A tool's only argument may have any name.
 
     Returns:
-        The fault of the call, if an argument is unknown or a required argument is missing.
+        The arguments, or the fault of the call if an argument is unknown or a required argument is missing.
     """
     properties = properties_of(card)
     if "properties" not in card.parameters or card.parameters.get("additionalProperties"):

@@ -1,19 +1,19 @@
 """Tournaments: the next candidates for a judge to compare, and the leader.
 
-`halving`    up to eight candidates rated at once, as often as there are candidates, so that each is once in each place;
-             the better half enters the next level, where the ratings so far still count (sequential halving of Karnin,
-             Koren and Somekh, ICML 2013)
-`heats`      up to eight candidates rated at once, in both orders; the best of each heat enters the next level
-`points`     each candidate rated alone
+`halving`    A judge rates up to eight candidates at once. There are as many such questions as candidates, so that each
+             candidate is once in each position. The better half enters the next level, where the ratings so far still
+             count (sequential halving of Karnin, Koren and Somekh, ICML 2013).
+`heats`      A judge rates up to eight candidates at once, in both orders. The best of each heat enters the next level.
+`points`     A judge rates each candidate alone.
 
-Rule 1: the order in which a judge sees candidates depends on the seed and their numbers alone.
+Rule 1: the order in which a judge sees candidates depends only on the seed and on the numbers of the candidates.
 Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes (the weight
-        that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
+        that `bench/selection.py` found best for few and many right drafts). On a tie, the shorter text wins, then the
         earlier candidate.
-Rule 3: the next questions are a function of the verdicts so far, so that none is asked again.
-Rule 4: the first contender leads until the end of the tournament, in heats until it loses one, in halving until
-        another is rated better beside it.
-Rule 5: a candidate that leaves a level is ranked below all that enter the next one.
+Rule 3: the next questions depend only on the verdicts so far, so no question is asked twice.
+Rule 4: the first contender leads at first: in `points` until the end of the tournament, in `heats` until it loses a
+        heat, and in `halving` until a judge who sees both rates another candidate better.
+Rule 5: a candidate that does not enter the next level ranks below all candidates that enter it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,20 +27,20 @@ from msgspec.structs import replace
 Rules = Literal["halving", "heats", "points"]
 
 ROOM = 100_000
-"""The characters of all candidates of a question that a judge has room for."""
+"""How many characters all candidates of one question may have together."""
 HEAT = 8
-"""The most candidates of a heat."""
+"""The most candidates in one question."""
 
 VOTES = 0.25
-"""The weight of the logarithm of a share of the votes beside a mean preference."""
+"""The weight of the logarithm of a candidate's share of the votes. The mean preference has the weight 1."""
 MIDDLE = 5.5
 """The middle of the scale of ratings: the rating of an unrated candidate."""
 
 
 class Ratings(Struct, frozen=True):
-    """Ratings of candidates from 1 to 10, by number, in the order shown; empty without a readable reply.
+    """A judge's ratings of candidates, from 1 to 10, in the order shown. They are empty without a readable reply.
 
-    A candidate without a rating is None, and counts as the middle.
+    The rating of an unrated candidate is None, which counts as the middle of the scale.
     """
 
     shown: tuple[int, ...]
@@ -53,12 +53,12 @@ class Ratings(Struct, frozen=True):
         return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
-        """Return the mean preference for a candidate over its rivals, from 0 to 1; alone, its rating as a share."""
+        """Return a candidate's mean preference over its rivals, from 0 to 1, or without rivals its rating so scaled."""
         if not self.ratings:
             return 0.5
         rivals = self.counted
         own = rivals.pop(self.shown.index(number))
-        # By differences, since a judge's scale is another one in each reply.
+        # Compare by differences, because a judge's scale changes from reply to reply.
         preferences = [1 / (1 + exp(rating - own)) for rating in rivals] or [(own - 1) / 9]
         return sum(preferences) / len(preferences)
 
@@ -95,7 +95,7 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
 
 
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
-    """Return the score of a candidate by its verdicts and by possible further preferences."""
+    """Return the score of a candidate from its verdicts and from assumed values of missing preferences."""
     number = contender.number
     had = [each.preference(number) for each in verdicts if each.ratings and number in each.shown]
     counted = [*had, *missing] or [0.5]
@@ -121,14 +121,14 @@ class Tournament(Struct, frozen=True):
         return seeded_order([each.number for each in self.contenders], self.seed)
 
     def next_questions(self) -> list[tuple[int, ...]]:
-        """Return the next candidates to show a judge, each tuple in the order shown; empty at the end."""
+        """Return the next questions for a judge, each a tuple of candidates in the order shown; empty at the end."""
         if self.rules != "points":
             return self._bracket()[0]
         judged = {verdict.shown for verdict in self.verdicts}
         return [(number,) for number in self.order if (number,) not in judged]
 
     def leader(self) -> int:
-        """Return the leader so far: the first contender, or in levels the contender that beat it."""
+        """Return the leader so far by rule 4: the first contender, or the contender that has overtaken it."""
         leader = self.contenders[0].number
         _, beaten, out = self._bracket() if self.rules != "points" else ([], {}, [])
         while leader in beaten:
@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the leader of a tournament that may be unfinished, or lack verdicts that could change the leader."""
+        """Return the leader, even if the tournament is unfinished or lacks verdicts that could change the leader."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -160,7 +160,7 @@ class Tournament(Struct, frozen=True):
         """Whether no missing verdict can change the leader.
 
         Args:
-            brought: The verdicts so far, by the position of their question.
+            brought: The verdicts so far, by the index of their question.
         """
         rivals, verdicts = self.contenders, self.verdicts
         if self.rules != "points":
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the open questions of the first open level, the winner over each loser, and the losers ranked."""
+        """Return the open questions of the first open level, the winner for each loser, and the ranking of losers."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)
@@ -204,7 +204,7 @@ class Tournament(Struct, frozen=True):
         return [], beaten, out
 
     def _votes(self, shown: Collection[int]) -> list[Ratings]:
-        """Return the verdicts on candidates that a judge saw together."""
+        """Return the verdicts in which a judge saw all of these candidates together."""
         return [verdict for verdict in self.verdicts if set(shown) <= set(verdict.shown)]
 
     def _rank(self, shown: Collection[int]) -> list[int]:

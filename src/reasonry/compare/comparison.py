@@ -1,10 +1,10 @@
-"""Comparisons: every strategy on every problem, each as a run that its request identifies.
+"""Comparisons run every strategy on every problem. The request of each run identifies the run.
 
-Rule 1: a request identifies its run: strategy, problem, options, budget, participants. The session's id is derived from
-        these, so the store knows the existing runs. The table of trials is for observers.
+Rule 1: the id of a run's session is derived from the run's request: strategy, problem, options, budget, participants.
+        The store can thus find the existing runs. The table of trials is for observers only.
 Rule 2: ended runs are not repeated and interrupted runs continue, so a repeated comparison pays only for missing runs.
         Problems and strategies may be added between two calls.
-Rule 3: each call judges all answers, so another judge costs nothing. Only the judge `model` needs runs.
+Rule 3: each call judges all answers again, so a different judge costs nothing. Only the judge `model` needs runs.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ from .standings import Report, Trial, failure_of, trial_of
 from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
-"""The characters of an answer shown to the judge `model`."""
+"""The most characters of an answer that the judge `model` is shown."""
 
 REPLY_TOKENS = 200
-"""The least tokens assumed for a reply in an estimate."""
+"""The fewest tokens that an estimate assumes for a reply."""
 
 VERDICT = """Problem: {problem}
 
@@ -61,7 +61,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A requested run of a strategy on a problem. `key` is the id of its session."""
+    """A requested run of a strategy on a problem. `key` is the id of its session; a repeated run adds a suffix."""
 
     item: Item
     strategy: str
@@ -77,7 +77,7 @@ class Spending(Observer):
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
-        """Active and cut-off runs, and the earlier spending of each."""
+        """The runs that are active or were cut off, each with its usage before this call."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -119,15 +119,15 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
 
 
 class Comparison:
-    """A comparison over the store of an app.
+    """A comparison whose runs are in the store of an app.
 
     Args:
         strategies: Names returned by `check_strategies`.
-        request: The request of each run, without problem and strategy. Every strategy must have its prompts.
-        judge: A value of `--judge`; empty for the judge of the data set, or `exact`.
-        series: A name. A new name runs everything again beside earlier runs.
+        request: The request of each run, without problem and strategy. Its prompts must fit every strategy.
+        judge: A value of `--judge`. Empty means the judge of the data set, or `exact` if there is none.
+        series: A name for this series of runs. A new name runs everything again and keeps the earlier runs.
         retry_failed: Whether to repeat runs and verdicts that failed because of a provider or a tool.
-        total_usd: The spending of this call after which no run is started.
+        total_usd: The limit on the spending of this call, in US dollars. Once it is reached, no further run starts.
         note: Called with the result of each run, and with reasons for delays.
 
     Raises:
@@ -156,7 +156,7 @@ class Comparison:
         check_items(problems.items, self.judged_by)
         self.request, participants = request, request.participants
         if participants.model is None:
-            # The environment is asked once, for all runs.
+            # Look up the model in the environment once for all runs.
             performers = app.pool.open(participants, problems.items[0].problem)
             self.request = structs.replace(
                 request, participants=structs.replace(participants, model=performers.model)
@@ -189,7 +189,7 @@ class Comparison:
         """Return the job for a problem and a strategy.
 
         Args:
-            same: The number of equal problems before it in the data set.
+            same: How many earlier problems of the data set are equal to this problem.
         """
         order, performers = self.app.order(request)
         if order.options.get("solvers") == 0:
@@ -199,7 +199,7 @@ class Comparison:
             raise UsageError(message, option="strategies")
         participants = order.participants
         if order.budget.usd is None:
-            # Then the cost of a run changes nothing about it.
+            # Without a cost limit, prices do not change a run.
             participants = structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)
         digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
@@ -208,7 +208,7 @@ class Comparison:
 
     @property
     def id(self) -> str:
-        """The id of this comparison's table. The same runs with the same judge share it."""
+        """The id of this comparison's table. Comparisons with the same runs and the same judge share a table."""
         asked = (self.problems.name, self.judged_by, [job.key for job in self.jobs])
         return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
@@ -243,7 +243,7 @@ class Comparison:
         )
 
     async def missing(self) -> list[Job]:
-        """Return the jobs without an ended run."""
+        """Return the jobs whose run has not ended or does not exist."""
         found = [(job, (await self._find(job.key))[0]) for job in self.jobs]
         return [job for job, row in found if row is None or row.status not in ENDED]
 
@@ -284,7 +284,7 @@ class Comparison:
         self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
-        """Return the result of a job, from the store or by running it. None if the spending limit is reached."""
+        """Return a job's result from the store, or run the job. Return None if the spending limit is reached."""
         row, session_id = await self._find(job.key)
         if row is not None and row.status in ENDED:
             self.reused += is_counted
@@ -297,7 +297,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the last run of a key unless it must be repeated, and the session id for a new run."""
+        """Return the last run with a key, or None if a new run is needed, and the session id for a new run."""
         found, session_id = "", key
         for attempt in count(2):
             try:
@@ -314,7 +314,7 @@ class Comparison:
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
-        """Return the trial of a run with the judge's verdict. None if the spending limit is reached."""
+        """Return the trial of a run with the judge's verdict, or None if the spending limit is reached."""
         run = (await self.engine.read(result.run_id)).run
         trial = trial_of(job.item, job.strategy, run, result, self.judge)
         if self.judge is not None or trial.answer is None:
@@ -331,7 +331,7 @@ class Comparison:
         return Participants(model=named.judge_model or named.model, price=named.prices)
 
     async def _ask_judge(self, item: Item, answer: str) -> Result | None:
-        """Return the run in which the judge model says yes or no."""
+        """Return the result of asking the judge model for yes or no, or None if the spending limit is reached."""
         expected = "" if item.expected is None else f"Right answer: {item.expected}\n\n"
         strategy, options = SHORT_ANSWER
         request = RunRequest(
@@ -354,13 +354,13 @@ def _difference(after: Usage, before: Usage) -> Usage:
     return Usage(**taken)
 
 
-# -- about what a comparison takes: each strategy is rehearsed once, with the replies that its stages show. Nothing is
-# asked, called, checked or written: the machine is told that every verifier says yes and every tool returns nothing.
-# How long a real model thinks, and when it finds the answer, nobody knows before.
+# -- the estimate: each strategy is rehearsed once, with the example replies of its stages. No model, tool, verifier or
+# store is used: the machine is told that every final answer is right and that every tool returns an empty text. The
+# estimate cannot know how long a real model thinks and when the model finds the answer.
 
 
 async def estimate(comparison: Comparison) -> tuple[int, Usage]:
-    """Return the number of missing runs, and an estimate of their usage."""
+    """Return how many runs are missing, and an estimate of their usage."""
     missing = await comparison.missing()
     orders = {job.strategy: job.order for job in missing}
     rehearsed = {name: _rehearse(comparison.app, order) for name, order in orders.items()}

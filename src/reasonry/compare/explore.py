@@ -1,15 +1,15 @@
-"""Every path of a strategy, to a depth: a test for its author, over the pure machine.
+"""Walks every path of a strategy to a given depth: a test for the strategy's author, over the pure machine.
 
-The depth of a path counts its unusual outcomes. Usual are a first reply that fits, a first result of a tool, and no
-verdict. Each path is walked without a limit, with each limit from one call up, and with a cancellation and a time-out
-at each point. The walk continues once from equal points.
+The depth of a path counts its unusual outcomes. The usual outcomes are the first fitting reply, the first result of a
+tool, and the verdict `unknown`. Each path is walked without a limit on calls, with each limit from one call up, and
+with a cancellation and a time-out at each point. Equal points are walked only once.
 
 Law 1: a run does not take more calls than its limit.
-Law 2: a run ends, with a reason; it is done if it has an answer; no body raises.
-Law 3: a refuted answer is never given.
+Law 2: a run ends with a reason. It is `done` only if it has an answer, `failed` only if not. No stage body raises.
+Law 3: an answer that a verifier refuted is never given.
 Law 4: an answer comes from the last stage, is proved, or is marked as the best so far.
-Law 5: a run that its strategy can close keeps its answer at a limit on calls, even if the last reply is unusable.
-Law 6: a run resumed from its record after a crash, between any two events, equals the undisturbed run.
+Law 5: a run that can be closed keeps its answer at a limit on calls, even if the last reply is unusable.
+Law 6: if a crash between any two events interrupts a run, the resumed run equals the uninterrupted run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from ..core.strategy import Strategy
 from ..strategies import STRATEGIES
 
 MAX_EVENTS: Final = 500
-"""The events of a path; a run with more does not end."""
+"""The most events of a path. A run with more events counts as endless."""
 _USAGE: Final = Usage(usd=0.01)
 _LOST: Final[dict[str, Event]] = {
     "unreadable": Answered("{{{[", usage=_USAGE),
@@ -45,7 +45,7 @@ _RULED: Final[dict[str, Event]] = {
 
 
 class Explored(Struct, frozen=True):
-    """The broken laws, each with its path, shortest first; the edges on no path; and counts."""
+    """The broken laws with their paths (shortest first), the edges that no path took, and counts of the walk."""
 
     faults: tuple[str, ...]
     untaken: tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point of a path: the number of unusual outcomes `left`, and the verdicts on answers (`ruled`)."""
+    """A point of a path. `left` is how many unusual outcomes may follow, and `ruled` has the verdicts on answers."""
 
     snapshot: Snapshot
     left: int
@@ -74,8 +74,8 @@ def explore(
 
     Args:
         options: The strategy's options by name.
-        outcomes: Returns replies to a question, to try before its stage's example, or results of a tool, as data or
-            text.
+        outcomes: Returns outcomes to try, as data or text: for a question, replies to try before the example of the
+            question's stage; for a tool call, results.
     """
     walk, chosen, limit = _Walk(strategy, outcomes), read_options(strategy, options or {}), 0
     while limit <= walk.most_calls:
@@ -93,7 +93,7 @@ class _Walk:
         self.taken, self.states, self.faults = set[tuple[str, str]](), set[bytes](), set[str]()
 
     def take_paths(self, options: Struct, depth: int, limit: int) -> None:
-        """Walk every path under a limit on calls; 0 for no limit."""
+        """Walk every path under a limit on calls, where 0 means no limit."""
         problem, left = "Use 4, 6 and 1 to make 24", limit or None
         first = begin(self.strategy, problem, options, strategies=self.known, calls_left=left)
         self.taken.update(first.edges)
@@ -135,7 +135,7 @@ class _Walk:
     def _apply(
         self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event, unless the event is a misfit where a fitting reply is expected."""
+        """Yield the point after an event, unless the event is a reply that should fit its question and does not."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

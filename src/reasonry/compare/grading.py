@@ -1,8 +1,8 @@
 """Grading: the problems of a data set, and the judges of answers.
 
 Rule 1: answers are compared by meaning (`vote.normalise`), never by spelling.
-Rule 2: a judge is pure: the same answer gets the same verdict at no cost. The judge `model` is elsewhere, since it asks
-        a model.
+Rule 2: a judge is pure: the same answer gets the same verdict at no cost. The judge `model` asks a model, so it is in
+        `comparison`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,17 +22,17 @@ from ..system.processes import ProblemId, read_problems
 from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)
-"""The relative difference below which two numbers are equal."""
+"""The largest relative difference of two numbers that count as equal."""
 
 
 # -- the data set
 
 
 class Item(Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a data set.
+    """A problem: a line of a data set.
 
     Attributes:
-        id: The name in reports. Defaults to the number of the line.
+        id: The problem's name in reports. Defaults to the position of the line.
         answer: The right answer, which not every judge needs.
     """
 
@@ -59,11 +59,11 @@ def read_dataset(text: str, name: str) -> list[Item]:
 
 
 Judge = Callable[[Item, str], bool]
-"""Decides whether an answer is right. Pure; the judge `model` is not of this type."""
+"""Decides whether an answer to a problem is right. A judge is a pure function, which the judge `model` is not."""
 
 
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
-    """Return a judge that parses both answers and compares the results."""
+    """Return a judge that parses the given answer and the right answer, and compares the results."""
     return lambda item, answer: read(answer) == read(item.expected or "")
 
 
@@ -71,7 +71,7 @@ def check_items(items: Sequence[Item], spec: str) -> None:
     """Check that a judge can be used on a data set.
 
     Raises:
-        UsageError: A problem lacks what the judge needs.
+        UsageError: A problem lacks a property that the judge needs.
     """
     for item in items:
         if spec.startswith("arithmetic:") and read_puzzle(item.problem) is None:
@@ -84,12 +84,12 @@ def check_items(items: Sequence[Item], spec: str) -> None:
 
 
 def says_the_same(item: Item, answer: str) -> bool:
-    """`exact`: the answers agree apart from case, names of units and number formats."""
+    """`exact`: whether the two answers agree. Case, names of units and number formats are ignored."""
     return agree(normalise(item.expected or ""), normalise(answer))
 
 
 def is_the_number(item: Item, answer: str) -> bool:
-    """`numeric`: the last numbers of both answers are equal. Units are ignored."""
+    """`numeric`: whether the last numbers of both answers are equal. Units are ignored."""
     wanted, found = number_in(item.expected or ""), number_in(answer)
     if wanted is None or found is None:
         return False
@@ -97,10 +97,10 @@ def is_the_number(item: Item, answer: str) -> bool:
 
 
 def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
-    """Whether the answer, or its moves, make a target from the problem's numbers, each used once.
+    """Whether an answer, as an expression or as moves, makes a target from the problem's numbers, each used once.
 
     Args:
-        target: That of `arithmetic:TARGET`. None for the problem's own.
+        target: The target in `arithmetic:TARGET`. None for the target that the problem states.
     """
     puzzle = read_puzzle(item.problem)
     claim = Verify(item.problem, (*answer.splitlines(), answer), final=True)
@@ -110,7 +110,7 @@ def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
 
 
 def number_in(text: str) -> Fraction | None:
-    """Return the value of the last number in a text, `1,000`, `$5.50` and `3/4` included."""
+    """Return the value of the last number in a text, or None. Forms such as `1,000`, `$5.50` and `3/4` are read."""
     quantity = normalise(text).quantity
     if quantity is not None:
         return quantity.number
@@ -125,7 +125,7 @@ def judged_answer(document: Mapping[str, Any]) -> str | None:
 
 
 def all_found(document: Mapping[str, Any]) -> list[str]:
-    """Return every candidate in a result document: the answer first, then thoughts with and without their paths."""
+    """Return every candidate in a result document: the answer, the thoughts, their paths, and the answers in votes."""
     found = document.get("candidates") or ()
     return [
         *filter(None, [judged_answer(document)]),

@@ -1,6 +1,6 @@
 """`gym/NAME`: problems of the package `reasoning-gym`, made and judged in a separate process.
 
-The package takes seconds to import and 300 MB, so this process never imports it. A data set is offered only if its own
+Importing the package takes seconds and 300 MB, so this process never imports it. A data set is offered only if its own
 answers get the full score and empty answers get none; `bench/gym_whitelist.py` checks the list.
 """
 
@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 
 def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
-    """Return the problems of a data set and their judge. Closing the judge ends the process.
+    """Return the problems of a data set and their judge. The process ends once the judge is garbage-collected.
 
     Raises:
         MissingExtraError: The package is not installed.

@@ -21,10 +21,10 @@ class ProblemSet(Struct, frozen=True):
     """Problems with their judge and tools.
 
     Attributes:
-        judge: The judge of the data set. Without it, the user's judge or `exact` is used.
+        judge: The judge of the data set, if any. The user can name another judge. Without both, `exact` is used.
         tools: The tools that the problems mention. Every run gets them.
         strategies: The default of `--strategies`.
-        seed: The seed of a data set. `level` is its level.
+        seed: The seed of the data set. `level` is the level of the data set.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ProblemSet(Struct, frozen=True):
 
 
 def find_judge(name: str) -> Judge | None:
-    """Find the judge by a value of `--judge`, or the judge of a data set. None for the judge `model`.
+    """Return the judge for a value of `--judge` or a data set's name. Return None for `model` and for `gym/NAME`.
 
     Raises:
         UsageError: The judge is unknown; `choices` has the forms.

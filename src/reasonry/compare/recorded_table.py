@@ -1,11 +1,11 @@
-"""Recorded tables: a comparison as one file, from which anyone computes its table again without a model.
+"""Recorded tables: a comparison in one file, from which anyone can compute the table again without a model.
 
-Rule 1: the file holds the settings, the problems with their right answers, and the events of each run, with a digest
-        for each question. To score it again, the events are folded through the strategies of today, and each answer is
-        read and judged again. No clock, model, tool or store takes part.
+Rule 1: the file contains the settings, the problems with their right answers, and the events of each run, with a digest
+        for each question. To score a file again, the current strategies replay the events, and each answer is read and
+        judged again. This uses no clock, model, tool or store.
 Rule 2: each line ends with a seal, a digest of the line and of all lines before it, so a changed line is found. The
         seal cannot prove that the named model made the replies.
-Rule 3: the answers are lines of a recording, so the model `recorded:FILE` plays the file.
+Rule 3: the answers are stored as lines of a recording, so the model `recorded:FILE` can replay the file.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _KINDS: dict[str, Any] = {"plan": Report, "problem": Item, "entry": Entry, "tria
 
 
 async def recorded_table(engine: Engine, report: Report) -> str:
-    """Return the file of a complete comparison."""
+    """Return the text of the file that records a complete comparison."""
     plan = replace(report, items=[], found={}, reused=0, spent=NOTHING)
     lines: list[RecordingLine] = [_line("plan", plan), *(_line("problem", item) for item in report.items)]
     for trial in report.trials:
@@ -63,7 +63,7 @@ def _line(kind: str, part: Any) -> TableLine:
 
 
 def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
-    """Return the questions among requests by id, as recordings with an empty answer."""
+    """Return the questions among `requests`, by id. Each is a recording with an empty answer."""
     found = dict[str | None, Recording]()
     for request in requests:
         if isinstance(request.effect, Ask):
@@ -77,7 +77,7 @@ def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
 async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
     """Check that the runs of a complete comparison asked every question of its recordings.
 
-    Once a limit ended one of the runs, lines may be left over.
+    If a limit ended one of the runs, lines may be left over, and the check is skipped.
 
     Raises:
         ModelError: `script_left_over` names the lines and their stages.
@@ -105,8 +105,8 @@ def score_again(path: str, strategies: Registry) -> Report:
 
     Raises:
         UsageError: The file cannot be read.
-        ConflictError: `recording_changed`: a line has changed, or leads to another trial with today's strategies.
-            `line` is its number.
+        ConflictError: `recording_changed`: a line has changed, or the current strategies lead to a different trial.
+            `line` is the position of this line, counted from 1.
     """
     lines = read_regular_file(path, MAX_FILE_BYTES, label="table", option="rescore").splitlines(keepends=True)
     table, seal, number = _Scoring(strategies), b"", 1
@@ -130,7 +130,7 @@ def score_again(path: str, strategies: Registry) -> Report:
 
 
 class _Scoring:
-    """The fold of a recorded table, line by line."""
+    """Takes a recorded table line by line, and replays and checks its runs."""
 
     plan: Report
     run: Run
@@ -163,10 +163,10 @@ class _Scoring:
 
 
 def _check_trial(recorded: Trial, item: Item, run: Run, judge: Judge | None) -> None:
-    """Check that a folded run still leads to its trial.
+    """Check that a replayed run still leads to its recorded trial.
 
     Raises:
-        ConflictError: It leads to another trial; the message has the differences.
+        ConflictError: The run is about another problem, or leads to another trial. The message has the differences.
     """
     if run.begun.problem != item.problem:
         raise ConflictError(f"the run is not about the problem {recorded.item}")

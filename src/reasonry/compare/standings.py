@@ -5,7 +5,7 @@ Rule 1: an accuracy has an interval. Two strategies differ by the problems that 
 Rule 2: `right` is about the given answer, `any_right` about every candidate: the answer, the candidates of a search,
         the answers in a vote.
 Rule 3: a run without an answer, and an answer without a verdict, count as not right.
-Rule 4: a strategy that was never right is not worth even a low price: it is on no front.
+Rule 4: a strategy that was never right is not worth any price, so it is never on the Pareto front.
 """
 
 from collections import Counter
@@ -35,8 +35,8 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     Attributes:
         right: The verdict, or None if the judge could not decide.
-        any_right: Whether any candidate was right, or None if not checked.
-        usd: The cost, or None if the price is unknown.
+        any_right: Whether any candidate was right, or None if the candidates were not checked.
+        usd: The cost in US dollars, or None if the price is unknown.
     """
 
     item: str
@@ -53,22 +53,22 @@ class Trial(Struct, frozen=True, kw_only=True):
     usd: float | None
     seconds: float
     samples: int = 0
-    """Replies of models. Each of several samples in a call counts."""
+    """How many replies the models gave. Each sample of a call counts."""
     asked_again: int = 0
-    """Replies to questions that were asked again after an unusable reply."""
+    """How many replies answered a question that was asked again after an unusable reply."""
     unread: int = 0
-    """Unusable first replies."""
+    """How many first replies were unusable."""
     ran: str = ""
-    """The strategy that `auto` chose."""
+    """The strategy that ran. If `strategy` is `auto`, this is the strategy that `auto` chose."""
     code: str | None = None
     """The code of an external failure that prevented the answer or the verdict."""
     detail: str = ""
-    """The reason for the run's end, for people."""
+    """The reason why the run ended, as a text for people."""
     began_at_ms: int = 0
     is_thin: bool = False
     """Whether the answer won a vote in which no two votes agreed."""
     share_up: float | None = None
-    """The share of a cascade's steps up that were taken."""
+    """The share of a cascade's possible steps to a more expensive model that were taken."""
 
     @property
     def verdict(self) -> str:
@@ -92,7 +92,7 @@ def failure_of(result: Result, run: Run) -> str | None:
 
 
 def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
-    """Return the trial of an ended run, without a verdict on its answer if the judge is a model."""
+    """Return the trial of a run that has ended. Without `judge` (a model judges), the answer has no verdict yet."""
     document, usage = result.document(), result.usage
     answer = judged_answer(document)
     verdicts = [] if judge is None else [judge(item, found) for found in all_found(document)]
@@ -118,7 +118,7 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
         unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
         rounds=result.rounds,
         tokens=usage.tokens,
-        # A call without tokens, such as a refused call, has no known cost.
+        # The cost of calls without tokens, such as refused calls, is unknown and counts as 0.
         usd=usage.usd if usage.tokens else usage.usd or 0.0,
         seconds=result.duration_ms / 1000,
         ran=run.begun.strategy,
@@ -134,8 +134,8 @@ class Gain(Struct, frozen=True):
 
     Attributes:
         points: The difference of the accuracies, in percentage points.
-        times: The tokens as a multiple of those of `direct`, or None without tokens.
-        p: The p-value of the sign test over their common problems.
+        times: The tokens of the strategy divided by the tokens of `direct`, or None if `direct` used no tokens.
+        p: The p-value of the sign test over the problems that both strategies ran.
     """
 
     points: float
@@ -150,7 +150,7 @@ class Gain(Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """Whether the strategy helps the model, as a predicate."""
+        """A phrase that says whether the strategy helps the model."""
         if self.p > SIGNIFICANT:
             return "may help this model" if self.points > 0 else "does not help this model"
         return "helps this model" if self.points > 0 else "harms this model"
@@ -161,15 +161,14 @@ class Standing(Struct, frozen=True, kw_only=True):
 
     Attributes:
         low: The lower end of the accuracy's 95 % interval.
-        unjudged: Answers that the judge could not decide. They count as not right.
-        any_accuracy: The share of problems with any right candidate, or None if not checked.
-        samples: Replies of models. Each of several samples in a call counts.
-        in_form: The share of first replies in the requested form, or None without questions.
-        seconds: The run time, or None if runs waited for each other.
-        thin: Answers that won a vote in which no two votes agreed.
-        share_up: For a cascade, the share of possible steps to a dearer model that were taken.
-        front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
-            without being worse in the other.
+        unjudged: How many answers the judge could not decide. These answers count as not right.
+        any_accuracy: The share of problems with any right candidate, or None if the candidates were not checked.
+        samples: How many replies the models gave. Each sample of a call counts.
+        in_form: The share of first replies in the requested form, or None if there were no first replies.
+        seconds: The run time, or None if a run overlapped in time with another run.
+        thin: How many answers won a vote in which no two votes agreed.
+        share_up: For a cascade, the share of possible steps to a more expensive model that were taken.
+        front: Whether the strategy was right at least once and is on the Pareto front of accuracy and price.
     """
 
     strategy: str
@@ -200,8 +199,8 @@ class Report(Struct, frozen=True, kw_only=True):
 
     Attributes:
         facts: The settings of the runs and the judge, as in the document.
-        keys: The sessions of each problem's runs, one per strategy.
-        spent: The spending of this call, with judging and calls cut off in flight.
+        keys: The session ids of the runs: for each problem in order, one id per strategy.
+        spent: The spending of this call, including the spending for judging and for calls cut off in flight.
     """
 
     facts: dict[str, Any]
@@ -214,7 +213,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def places(self) -> dict[tuple[str, str], str]:
-        """The session of each problem and strategy."""
+        """The session id by problem and strategy."""
         places = ((str(item.id), name) for item in self.items for name in self.strategies)
         return dict(zip(places, self.keys, strict=True))
 
@@ -266,7 +265,7 @@ def sign_test(won: int, lost: int) -> float:
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
     """Return the positions of the points (cost, gain) that no other point dominates.
 
-    A point dominates another if it costs no more and gains no less, and at least one of these strictly.
+    A point dominates another point if it costs less and gains no less, or if it gains more and costs no more.
     """
     return {
         at
@@ -294,7 +293,7 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
 
 
 def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
-    """Return the strategies with a run that shared its models with another run at the same time."""
+    """Return the strategies with a run that overlapped in time with another run, so that both shared the models."""
     runs = sorted((run for trials in compared for run in trials), key=lambda run: run.began_at_ms)
     shared, until, latest = set[str](), 0.0, None
     for run in runs:
@@ -307,7 +306,7 @@ def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
 
 
 def _right_answers(trials: Iterable[Trial]) -> dict[tuple[str, str], bool]:
-    """Return whether the answer is right, by strategy and problem."""
+    """Return whether each answer is right, by strategy and problem."""
     return {(trial.strategy, trial.item): trial.right is True for trial in trials}
 
 
@@ -318,7 +317,7 @@ def _gain(row: Standing, base: Standing, right: Mapping[tuple[str, str], bool]) 
 
 
 def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) -> tuple[int, int, int]:
-    """Count the problems solved by the first strategy only, by the other only, and their common problems."""
+    """Count the problems that only the first strategy solved, that only the other solved, and that both ran."""
     pairs = [
         (is_right, right[other, item])
         for (name, item), is_right in right.items()
@@ -328,13 +327,13 @@ def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) 
 
 
 def cost_of(rows: Sequence[Standing]) -> str:
-    """Return the measure of cost: dollars if every price is known and any run cost money, else calls."""
+    """Return the field that measures cost: `usd` if all prices are known and some run cost money, otherwise `calls`."""
     is_priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     return "usd" if is_priced else "calls"
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
-    """Describe the strategies that the best strategy beats, and those within its uncertainty (rule 1)."""
+    """Describe which strategies the best strategy beats, and from which it cannot be told apart (rule 1)."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
@@ -354,7 +353,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
 
 
 def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator[str]:
-    """Yield the numbers of undecided and missing answers, with reasons."""
+    """Yield sentences on how many verdicts, usable first replies and answers are missing, with reasons."""
     codes = [trial.code for trial in trials if trial.right is None]
     if codes:
         yield f"{len(codes)} of the answers are not judged (?) and count as not right"

@@ -65,7 +65,7 @@ class TrialTable:
         await self.store.change(self.id, decide)
 
     async def read(self) -> Report:
-        """Return the current comparison.
+        """Return the comparison with its trials so far.
 
         Raises:
             NotFoundError: The comparison does not exist.

@@ -1,1 +1,1 @@
-"""Effects, events, strategies and the machine that advances them. Pure."""
+"""The pure kernel: effects, events, strategies, and the machine that advances a run."""

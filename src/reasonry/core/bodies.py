@@ -1,10 +1,10 @@
-"""The protocol of a stage's body: the requests it yields, the answers it receives, the move it returns.
+"""The protocol of a stage's body: the body yields requests, receives the answers, and returns a move.
 
-Rule 1: each `yield from request(state, …)` states the current state and the effects; the body receives the answers as a
-        tuple in the order asked, and returns its `Move`.
-Rule 2: the machine replays a body over the stage's earlier answers, so only data lives between two answers. The same
-        answers must lead to the same requests. A body has at most about 20 yields: an unbounded loop ends each round
-        with `stay` or goes to the next stage of the table.
+Rule 1: each `yield from request(state, …)` gives the machine the current state and the effects. The body receives the
+        answers as a tuple, in the order asked. At its end, the body returns a `Move`.
+Rule 2: the machine keeps only data between two answers. It replays the body over the stage's earlier answers, so the
+        same answers must lead to the same requests. A body has at most about 20 yields: an unbounded loop returns
+        `stay` after each round, or goes to the next stage.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Thought(Struct, frozen=True, omit_defaults=True):
     """A record that a driven run writes into its session.
 
     Attributes:
-        branch: The thought's branch. None for the main line.
-        leaves: The branch that `branch` starts from. None for the main line.
+        branch: The thought's branch. None means the main line.
+        leaves: The branch that `branch` starts from. None means the main line.
     """
 
     text: str
@@ -39,27 +39,27 @@ class Thought(Struct, frozen=True, omit_defaults=True):
 
 
 class Move(Struct, frozen=True, gc=False):
-    """A stage's decision: the new state, the thoughts to record, and the next stage (None for the same stage)."""
+    """A stage's decision: the new state, the thoughts to record, and the next stage (None means the same stage)."""
 
     state: Any
     to: str | None = None
     thoughts: tuple[Thought, ...] = ()
     failure: tuple[str, str, str | None] | None = None
-    """Ends the run as `failed`: (reason, detail, code)."""
+    """(reason, detail, code) of a run that ends as `failed`. None means that the run continues."""
 
 
 def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
-    """Take the edge to stage `to`."""
+    """Return a move along the edge to the stage `to`."""
     return Move(state, to, _as_thoughts(thoughts))
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Stay in the stage, whose body then starts again; this is not a transition."""
+    """Return a move that starts the body of the same stage again. It records an edge only if the stage repeats."""
     return Move(state, None, _as_thoughts(thoughts))
 
 
 def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """End the run as failed, with the best result so far."""
+    """Return a move that ends the run as failed. The result has the document so far, but no answer."""
     return Move(state, failure=(reason, detail, code))
 
 
@@ -70,12 +70,12 @@ class Request(Struct, frozen=True, gc=False):
     """The state and the effects of one yield.
 
     Attributes:
-        state: The state at this yield. From here on, conclusions, readers and stops use it.
-        effects: Performed concurrently; the answers keep this order. Without effects the body continues at once.
-        thoughts: Recorded once, when the yield is reached.
-        give_failures: Whether failures are among the answers; otherwise the first failure is raised at the yield.
-        enough: Pure test over the answers so far, with None for a missing one. When it holds, the missing effects are
-            cancelled and arrive as `Failed(stopped)`, a child run as `Finished(cancelled)` with its best result so far.
+        state: The state at this yield. Until the next yield, conclusions, readers and stops use this state.
+        effects: The effects to perform concurrently, in the order of their answers. If empty, the body continues.
+        thoughts: The thoughts to record, once, when the body reaches the yield.
+        give_failures: Whether the body receives failures as answers. Otherwise the yield raises the first failure.
+        enough: A pure test of the answers so far, with None for each missing answer. Once it is true, open effects are
+            cancelled: a child run counts as `Finished(cancelled)` with its best result, others as `Failed(stopped)`.
     """
 
     state: Any
@@ -85,12 +85,12 @@ class Request(Struct, frozen=True, gc=False):
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
 
     def __iter__(self) -> Generator[Request, Any, Answers]:
-        """Support `yield from`, which types the answers; a plain `yield` does not."""
+        """Support `yield from`, which gives the answers a static type. A plain `yield` gives them none."""
         return (yield self)
 
 
 Body = Generator[Request, Any, Move]
-"""The generator of a stage's body: yields requests, receives `Answers`, returns a `Move`."""
+"""The generator of a stage's body: it yields requests, receives `Answers`, and returns a `Move`."""
 
 
 def request(
@@ -102,9 +102,9 @@ def request(
     """Build a request from the current state, effects to perform and thoughts to record.
 
     Args:
-        give_failures: Receive failures as answers; otherwise the first is raised as `EffectFailed` when all answers
-            are in. Implied by `enough`.
-        enough: See `Request`.
+        give_failures: Whether the body receives failures as answers. Otherwise the first failure is raised as
+            `EffectFailed` once all answers have arrived. A test `enough` implies `give_failures`.
+        enough: The test that `Request` describes.
     """
     effects: Any = items
     thoughts: tuple[Thought, ...] = ()
@@ -117,7 +117,7 @@ def request(
 
 
 def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask concurrently: `yield from` returns the typed replies in the order asked and raises a failure."""
+    """Ask concurrently. `yield from` returns the typed replies in the order asked, or raises the first failure."""
     values = [answer.value for answer in (yield request(state, *items))]
     if other := next((value for value in values if not isinstance(value, reply)), None):
         raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
@@ -125,7 +125,7 @@ def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Requ
 
 
 class EffectFailed(Exception):
-    """The first failure in the order asked, raised at the yield. Uncaught, it ends the run with the failure's code."""
+    """Raised at the yield for the first failure in the order asked. Uncaught, it ends the run with its `failure`."""
 
     def __init__(self, failure: Failed) -> None:
         super().__init__(failure.message)
@@ -133,7 +133,7 @@ class EffectFailed(Exception):
 
 
 def raise_if_all_failed(answers: Answers) -> None:
-    """Raise `EffectFailed` with the first failure if all answers are failures. Does nothing without answers."""
+    """Raise `EffectFailed` with the first failure if there are answers and all of them are failures."""
     failures = [answer for answer in answers if isinstance(answer, Failed)]
     if failures and len(failures) == len(answers):
         raise EffectFailed(failures[0])

@@ -1,11 +1,11 @@
-"""Budgets: limits, usage, and reservations that keep a limit hard under any concurrency.
+"""Budgets: limits, usage, and reservations. Reservations keep a limit hard when calls run concurrently.
 
-Rule 1: the estimate of a call is reserved before the call goes out, and settled with its actual usage afterwards. Spent
+Rule 1: the estimated usage of a call is reserved before the call goes out. Later the actual usage replaces it. Spent
 and reserved calls together never exceed the limit.
-Rule 2: tokens and dollars are known only afterwards. Calls go out concurrently while all of them would fit at twice the
-usage of the largest so far; near the limit they go out one by one. So at most one call exceeds the limit, unless usage
-more than doubles within one round.
-Rule 3: a refusal is data (`Refusal`), not an exception: a run that reaches its limit ends without an error.
+Rule 2: the tokens and dollars of a call are known only after the call. Calls go out concurrently if all of them would
+fit even at twice the usage of the largest call so far. Near the limit, calls go out one by one. So at most one call
+exceeds the limit, unless usage more than doubles within one round.
+Rule 3: a refusal is data (`Refusal`), not an exception, so a run that reaches its limit ends without an error.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ HEADROOM = 2.0
 """The factor by which a call in flight may exceed its estimate."""
 
 DEFAULT_CALLS = 30
-"""The default limit of model calls for a run without any limit, and the calls that each resume grants it."""
+"""The limit of model calls for a run without any other limit. A resume at this limit grants as many calls again."""
 
 Count = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Amount = Annotated[float, Meta(gt=0)]
 
 
 class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Hard limits of a run. None for no limit.
+    """The hard limits of a run. None means no limit.
 
     Args:
         calls: Requests to models, retries included. A request for several samples counts once; the limits on tokens and
             dollars count each sample.
         tokens: Input and output tokens together.
         usd: US dollars.
-        seconds: Run time; a call in flight is cut off.
-        thoughts: Thoughts the run may record.
-        nodes: Nodes a search may hold.
-        closes: Whether the run reserves enough for a last question. Otherwise the limit cuts it off.
+        seconds: Run time in seconds. At the limit, a call in flight is cut off.
+        thoughts: How many thoughts the run may record.
+        nodes: How many nodes a search may have.
+        closes: Whether the run reserves part of its budget for a last question at the limit.
 
     Raises:
         UsageError: A limit is not a number above 0.
@@ -90,12 +90,12 @@ class Ledger(Struct, frozen=True):
     spent: Usage = NOTHING
     reserved: Usage = NOTHING
     largest: Usage = NOTHING
-    """The largest call so far: the estimate for the next."""
+    """The largest usage of a call so far, as the estimate for the next call."""
     kept: Usage = NOTHING
     """The reserve for the last question of a run, deducted from the limits."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Estimate the usage of one request, at least `tokens` for each sample, which counts like a call."""
+        """Estimate the usage of one request: for each sample, the largest call so far, but at least `tokens` tokens."""
         usd = self.largest.usd
         return Usage(
             input_tokens=samples * max(tokens, self.largest.tokens),
@@ -103,9 +103,9 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return the number of these samples for one request. Rule 2 then holds as for separate calls.
+        """Return how many of these samples one request may draw under rule 2. The result is at least 1.
 
-        With a limit on tokens or dollars it is 1 until the usage of a sample is known.
+        With a limit on tokens or dollars, the result is 1 until the usage of a call is known.
         """
         expected = self.estimate(tokens)
         for _, limit, _, count in self._limits():
@@ -117,7 +117,7 @@ class Ledger(Struct, frozen=True):
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
-        """Reserve the estimate, or refuse with the limit that forbids the call."""
+        """Return a ledger with the estimate reserved, or a refusal that names the limit in the way."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
@@ -139,7 +139,7 @@ class Ledger(Struct, frozen=True):
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield the limits on tokens and dollars: reason, limit, the whole limit in words, and how usage counts."""
+        """Yield (reason, limit less the reserve, full limit as text, measure of a usage) for tokens and dollars."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
@@ -147,7 +147,7 @@ class Ledger(Struct, frozen=True):
             yield "max_usd", usd - (self.kept.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
-        """Release the reservation and book the actual usage."""
+        """Return a ledger in which the actual usage replaces the reservation."""
         returned = Usage(-estimate.calls, -estimate.tokens, usd=estimate.usd and -estimate.usd)
         return replace(
             self,
@@ -158,7 +158,7 @@ class Ledger(Struct, frozen=True):
 
 
 def larger_usage(first: Usage, second: Usage) -> Usage:
-    """Return an estimate that covers both calls. A second call without a reported usage does not count."""
+    """Return an estimate that covers both calls. If the second call reported no usage, return the first usage."""
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]

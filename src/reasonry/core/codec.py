@@ -21,10 +21,10 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
-    """Decode a snapshot, each state in its strategy's type.
+    """Decode a snapshot, and convert each state to the type that its strategy declares.
 
     Raises:
-        StoreError: `store_corrupt`: it is not a snapshot, or its strategy is missing from `strategies`.
+        StoreError: `store_corrupt`: the data is not a snapshot, or its strategy is missing from `strategies`.
     """
     try:
         return _type_states(_snapshots.decode(data), strategies)

@@ -1,7 +1,7 @@
 """Effects: the actions that a stage requests, as plain frozen data.
 
-An effect does not say who performs it: a model, the calling agent, or a person at a terminal. Its outcome is an event
-(`events`).
+An effect does not say whether a model, the calling agent or a person at a terminal performs it. The result of an effect
+is an event; see `events`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..text import lazy_pattern
 
 _PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
-"""A placeholder for a part of the question in a user's prompt."""
+"""A placeholder in a user's prompt. A part of the question replaces it."""
 
 
 class Turn(Struct, frozen=True, array_like=True):
@@ -28,42 +28,42 @@ class Turn(Struct, frozen=True, array_like=True):
 class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     """Ask a question of a model, an agent or a person.
 
-    The question consists of the problem and its material, the instructions for calls and for the mark, and the task.
-    Asks that differ only in `sample` and `about` are independent draws of one question.
+    The question consists of the problem with its material, the instructions for tool calls and for marking the answer,
+    and the task. If two `Ask`s differ only in `sample` and `about`, they draw independent replies to one question.
     """
 
     prompt: str
     """The problem and its material."""
     system: str = ""
-    """The role. It is the same in every call and comes first, so that providers can cache it."""
+    """The role of the model. It comes first and is the same in every call, so that providers can cache it."""
     mark: str = ""
-    """How to mark the answer in a reply that reasons; empty if the reply is data. A reply with a mark is free text: no
-    schema is sent for it, and for a coached agent the field `answer` is the mark."""
+    """The instruction to mark the answer in a reply with reasoning. Empty if the reply is data. A reply with a mark is
+    free text, so no schema is sent. A coached agent puts the answer into the field `answer` instead of a mark."""
     task: str = ""
     """The instruction at the end of the question."""
     step_by_step: str = ""
-    """How to reason in the reply: the end of the task. Left out for models that reason by themselves."""
+    """The end of the task: how to reason in the reply. Models that reason by themselves do not receive it."""
     tools: tuple[dict[str, Any], ...] = ()
-    """The tools a reply may call, each a `name`, a `description` and `parameters`; for models that take tools."""
+    """The tools that a reply may call, as `name`, `description` and `parameters`, for models with native tools."""
     by_hand: str = ""
-    """The tools, and how to call them in plain text: for models that take no tools."""
+    """The tools, and how to call them in plain text, for models without native tools."""
     turns: tuple[Turn, ...] = ()
     """The unusable replies so far, each with its objection."""
     wants_value: bool = False
-    """Whether a whole reply without a mark is never the answer, because a verifier, a vote or a choice examines it."""
+    """Whether a reply without a mark never counts as the answer, since a verifier, a vote or a choice examines it."""
     facts: dict[str, Any] = {}
     """The question as data (`problem`, `path`, `count`, …), for models that do not read prose."""
     by: str = "writer"
-    """The role that answers, if there are several models: `writer`, `judge` (which values), `drafter` (which proposes
-    candidates to value), or `seat-N` (a member of a panel)."""
+    """The role that answers, if there are several models: `writer`, `judge` (rates candidates), `drafter` (proposes
+    candidates to rate), or `seat-N` (a member of a panel)."""
     sample: int = 0
     retries: int = 2
     """How many times to ask again after an unusable reply."""
     temperature: float | None = None
     max_output_tokens: int | None = None
-    """The limit of the reply without hidden reasoning; the machine fills it in from the stage."""
+    """The token limit of the reply, hidden reasoning excluded. The machine fills it in from the stage."""
     form: dict[str, Any] | None = None
-    """JSON schema of the reply; the machine fills it in from the stage."""
+    """The JSON schema of the reply. The machine fills it in from the stage."""
     about: str = ""
     """The part of the result document that the question is about (`node_3`, `iteration-1/task-2`), for displays."""
 
@@ -80,7 +80,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """Role, question and turns as a conversation: pairs of (`system`, `user` or `assistant`) and text."""
+        """Role, question and turns as a conversation: pairs of a role (`system`, `user`, `assistant`) and a text."""
         turns = ((("assistant", turn.reply), ("user", turn.objection)) for turn in self.turns)
         parts = (("system", self.system), ("user", self.question), *chain.from_iterable(turns))
         return [(role, text) for role, text in parts if text]
@@ -88,12 +88,12 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     def spelled_out(
         self, *, reasons: bool = False, has_fields: bool = False, takes_tools: bool = False
     ) -> Ask:
-        """Return the question for one receiver; without tools, its `prompt` is the whole question.
+        """Return the question for one receiver. Unless native tools are sent, `prompt` becomes the whole question.
 
         Args:
             reasons: Whether the receiver reasons by itself before it replies.
-            has_fields: Whether it submits fields, as a coached agent does; otherwise a reply with a mark is free text.
-            takes_tools: Whether it takes native tools. Otherwise `by_hand` describes them.
+            has_fields: Whether the receiver submits fields, like a coached agent. If not, a marked reply is free text.
+            takes_tools: Whether the receiver takes native tools. Otherwise `by_hand` describes the tools.
         """
         step_by_step = "" if reasons else self.step_by_step
         mark = "" if has_fields else self.mark
@@ -108,14 +108,14 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
     def with_prompt(self, text: str, problem: str) -> Ask:
-        """Replace the text by a user's prompt; the mark stays, and so does the task if the prompt has `{prompt}`."""
+        """Replace the text by a user's prompt. Keep the mark, and keep the task if the prompt contains `{prompt}`."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text. Old parts that the new text contains stay separate parts."""
+        """Replace the whole text. If the new text begins or ends with an old part, keep it as a separate part."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text
@@ -137,7 +137,7 @@ class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):
     tool: str
     arguments: dict[str, Any] = {}
     about: str = ""
-    """As in `Ask`."""
+    """The same as `Ask.about`."""
 
 
 class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
@@ -152,7 +152,7 @@ class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
     final: bool = False
     """Whether the last item claims to be the answer rather than a step towards it."""
     about: str = ""
-    """As in `Ask`."""
+    """The same as `Ask.about`."""
 
 
 class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
@@ -163,9 +163,9 @@ class RunStrategy(Struct, frozen=True, tag="run_strategy", omit_defaults=True):
     options: dict[str, Any] = {}
     sample: int = 0
     about: str = ""
-    """As in `Ask`; applies to all questions of the child."""
+    """The same as `Ask.about`, for all questions of the child run."""
     by: str = "writer"
-    """The role that answers the questions the child asks its writer."""
+    """The role that answers the child run's questions to the writer."""
 
 
 Effect = Ask | CallTool | Verify | RunStrategy

@@ -1,7 +1,7 @@
 """Events as plain frozen data. A run's journal is the list of its events.
 
-`at_ms` is run time: milliseconds of work since the run began, without pauses such as between a crash and a resume. The
-core reads no clock; the creator of the event does.
+`at_ms` is run time: milliseconds of work since the run began. Pauses do not count, such as the pause between a crash
+and a resume. The core reads no clock; the code that creates an event does.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ STOPPED = "stopped"
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """The usage of a call, or of several. `usd` is None if the price is unknown.
+    """The usage of one or more calls. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Input and output tokens without a provider's report; see `engine.usage`.
-        extra_samples: Samples beyond the first of each request.
+        estimated_tokens: How many of the tokens are estimates, not a provider's figures; see `engine.usage`.
+        extra_samples: How many samples were drawn beyond the first sample of each request.
     """
 
     calls: int = 1
@@ -36,7 +36,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     @property
     def samples(self) -> int:
-        """The number of replies. A request may draw several."""
+        """The number of replies. One request may draw several replies."""
         return self.calls + self.extra_samples
 
     @property
@@ -61,7 +61,7 @@ NOTHING = Usage(calls=0)
 
 
 class Answered(Struct, frozen=True, tag="answered", omit_defaults=True, gc=False):
-    """Someone answered an `Ask`."""
+    """A model, an agent or a person answered an `Ask`."""
 
     text: str
     at_ms: int = 0
@@ -74,7 +74,7 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True, gc=False
     refused: bool = False
     """Whether the model declined to answer."""
     tried: tuple[str, ...] = ()
-    """Failures of earlier requests, `code: message`, oldest first; `usage.calls` counts them."""
+    """The failures of earlier requests, as `code: message`, oldest first. `usage.calls` counts these requests too."""
 
 
 class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True):
@@ -102,7 +102,7 @@ class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     """An effect failed for good, after all retries.
 
-    A stage receives it with the `usage` of all tries, unusable replies included.
+    A stage receives the failure with the `usage` of all tries, unusable replies included.
     """
 
     code: str
@@ -112,7 +112,7 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     replies: tuple[str, ...] = ()
     """With `output_invalid`: the unusable replies, oldest first."""
     tried: tuple[str, ...] = ()
-    """Failures of the requests before the last, as in `Answered`."""
+    """The failures of the requests before the last request, as in `Answered.tried`."""
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
@@ -122,7 +122,7 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
     detail: str = ""
     at_ms: int = 0
     usage: Usage = Usage(calls=0)
-    """Calls that were cut off in flight."""
+    """The usage of calls that were cut off in flight."""
 
 
 class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
@@ -132,17 +132,17 @@ class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
     detail: str = ""
     at_ms: int = 0
     number: int = 1
-    """The number of this closing in the run, lifted closings included."""
+    """The position of this closing among the run's closings, from 1. A closing that new limits lifted counts too."""
     usage: Usage = Usage(calls=0)
-    """Calls that were cut off in flight."""
+    """The usage of calls that were cut off in flight."""
 
 
 class Conclusion(Struct, frozen=True, omit_defaults=True):
-    """The result of a run, or before its end the best so far.
+    """The result of a run, or the best result so far if the run has not ended.
 
     `document` is the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
-    `why` is the reason for the answer, unless the last thought is the reason. `rests_on` names the thoughts behind the
-    reason by their stages or their `node_id`.
+    `why` is the reason for the answer. It is empty if the thought that ends in the answer is the reason. `rests_on`
+    names the thoughts behind the reason by their stages or their `node_id`.
     """
 
     answer: str | None = None
@@ -150,36 +150,36 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     document: dict[str, Any] = {}
     short: str | None = None
-    """The bare answer for votes to compare, if `answer` says more."""
+    """The bare answer, for the comparison of votes, if `answer` contains more text."""
     certainty: Literal["best_so_far", "given", "proved"] = "given"
     """`best_so_far`: a budget or a person ended the run before its answer; `proved`: a verifier proved the answer."""
     why: str = ""
     rests_on: tuple[str, ...] = ()
 
     def because(self, why: str = "", *rests_on: str) -> Self:
-        """Add the reason, and the stages or the `node_id` of the thoughts behind it."""
+        """Add the reason for the answer, and the stages or the `node_id` of the thoughts behind the reason."""
         return replace(self, why=why, rests_on=rests_on)
 
 
 class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_only=True):
-    """A child run has ended, with its conclusion. Made by the machine, never journaled.
+    """The conclusion of a child run that has ended. The machine creates it; it is never journaled.
 
-    It is `cancelled` if a stop of the whole run cut it off; `answer` is then its best so far.
+    The status is `cancelled` if the child run was cut off. `answer` is then the best answer so far.
     """
 
     status: Literal["done", "failed", "cancelled"]
     at_ms: int = 0
     code: str | None = None
-    """The code of the failure that ended it."""
+    """The code of the failure that ended the child run."""
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
-    """An `Answered` read into the stage's form. Made by the machine, never journaled."""
+    """An `Answered`, read into the stage's form. The machine creates it; it is never journaled."""
 
     value: Any
     text: str
     mode: str
-    """The rung of the repair ladder that read it: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
+    """The rung of the repair ladder that read `text`: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
     tries: int = 1
     at_ms: int = 0
     usage: Usage = NOTHING

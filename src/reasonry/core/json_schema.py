@@ -1,9 +1,9 @@
-"""Check JSON schemas of answers and fields, and values against them.
+"""Check JSON schemas of answers and fields, and check values against a schema.
 
-Known are `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`,
-`maxLength`, `minItems`, `maxItems`, `items`, `prefixItems`, `properties`, `required`, `additionalProperties`, `$ref`
-within the document, `anyOf`, `oneOf` and `allOf` (one or all of them fit). `pattern` and `format` go to the model but
-are not checked: an untrusted pattern can take exponential time, and every check here is linear in the data.
+The checked keywords are `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`,
+`minLength`, `maxLength`, `minItems`, `maxItems`, `items`, `prefixItems`, `properties`, `required`,
+`additionalProperties`, `$ref` within the document, `anyOf`, `oneOf` (like `anyOf`) and `allOf`. `pattern` and `format`
+go to the model unchecked: an untrusted pattern can take exponential time. Every check here is linear in the data.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,13 +45,13 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         **dict.fromkeys(("properties", "$defs", "definitions"), _NAMED_SCHEMAS),
     },
 }
-"""The schema of schemas, for the known keywords."""
+"""The schema that a schema itself must fit, for the checked keywords."""
 
 _REFERENCE: Final = lazy_pattern(r'"\$ref":("(?:[^"\\]|\\.)*")')
 
 
 def schema_fault(schema: Any) -> str | None:
-    """Return the fault of a caller's schema, or None if it is usable."""
+    """Return the fault of a caller's schema, or None if the schema is usable."""
     if not isinstance(schema, dict):
         return "a schema is an object"
     try:
@@ -60,7 +60,7 @@ def schema_fault(schema: Any) -> str | None:
         return "it is nested too deeply"
     if len(written) > MAX_SCHEMA_CHARS:
         return f"it has more than {MAX_SCHEMA_CHARS:,} characters"
-    # A schema inside another is three levels further down.
+    # A schema inside another schema is three levels deeper, so the limit is three times as high.
     if fault := next(faults(schema, _SCHEMA, "$", depth=-2 * MAX_DEPTH), None):
         return fault
     for reference in map(msgspec.json.decode, _REFERENCE.findall(written)):
@@ -70,12 +70,12 @@ def schema_fault(schema: Any) -> str | None:
 
 
 def faults(value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
-    """Yield faults of a value, each a sentence that begins with its path; of each part, the first fault."""
+    """Yield the faults of a value, and the first fault of each part. A fault is a sentence that begins with a path."""
     return _faults(value, schema, path, depth, schema, {})
 
 
 _Known = dict[tuple[int, int, str], str | None]
-"""The first fault of each checked value, by schema, value and path. Each is checked once, in linear time."""
+"""The first fault of each checked value, by schema, value and path. No value is checked twice: the time is linear."""
 
 
 def _first_fault(
@@ -126,7 +126,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
 def _parts(
     value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the parts of a value, or the value itself, that must fit a nested schema: path, value, schema."""
+    """Yield (path, value, schema) for each part of a value, or the value itself, that must fit a nested schema."""
     if "$ref" in schema:
         yield path, value, _resolve(schema["$ref"], root)
     yield from ((path, value, part) for part in schema.get("allOf", ()))

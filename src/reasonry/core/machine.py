@@ -1,35 +1,39 @@
-"""The machine: walks a strategy's table. Pure: no clock, no chance, no I/O.
+"""The machine walks a strategy's table. It is pure: no clock, no random numbers, no I/O.
 
-Theory of operation. A run is in one stage, whose body is a generator function of the state: it yields a request,
-receives the answers and returns a `Move`. The machine replays the body over the answers of this stage
-(`Snapshot.rounds_had`). At a request without answers, its effects become `Pending`. Each event settles one effect; when
-all are settled, their answers join the earlier ones and the body is replayed. So only data lives between two events.
+Theory of operation. A run is in one stage. The stage's body is a generator function of the state: it yields requests,
+receives the answers, and returns a `Move`. The machine replays the body over the answers that the stage has received
+(`Snapshot.rounds_had`). At the first request without answers, the effects of that request become `Pending`. Each event
+settles one effect. When all effects are settled, the machine adds their answers and replays the body again. So only
+data lives between two events.
 
-Rule 1: only the machine and the strategies decide how a run proceeds; a run is a fold over its events.
-Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
-        strategy that runs inside `e4`. So ids do not depend on the order of arrival.
-Rule 3: each reply is read once, by the caller's `Reader`, and the `Reading` is recorded with the reply. The machine
-        asks again for an unreadable reply, with the reason, up to `Ask.retries` times; then the answer is a `Failed`
-        with code `output_invalid`.
-Rule 4: a failure is raised at the yield once all of its answers are in; of several, the first in the order asked. With
-        `give_failures` the body receives failures as answers. An uncaught failure ends the run.
-Rule 5: conclusion, progress, readers and stops see the state of the last yield.
-Rule 6: a stop loses no answer. You might expect the best result so far in the state of the last yield, but the body has
-        not seen the answers since: of five drafts, three may be in and paid for. So the machine replays the body once
-        more, with `Failed(stopped)` for each missing answer, up to its move or next request, and concludes from the
-        state reached; if that state has no answer, from the last yield. You might expect the run to stay in the state
-        reached, but failures that never happened led there, and a resumed run would have lost the missing drafts. So
-        the snapshot keeps its own state, and the run can continue as if it had never been stopped.
-Rule 7: the machine closes a run (`Closing`) when a limit leaves room for one last question. The state reached as in
-        rule 6 goes through the strategy's `close`, the only edge outside the table. Child runs close before their
-        parent. A run in the stage that `close` leads to is not closed: its question is the last one, and instead of
-        a further try its reply is lost. A closed run closes again only to end. A later answer counts, with the limit
-        as its reason; without an answer, the limit has stopped the run.
-Rule 8: once a request's `enough` holds, missing answers are settled as in a stop, and the body continues.
-Rule 9: a state with `calls_left` learns, at the entry of a stage, the number of calls left. Only the run's own events
-        count, so its questions do not depend on the order of arrival. The number is not a promise.
-Rule 10: each round of answers keeps a digest of its request: a body that requests something else in a replay is found
-        at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
+Rule 1: only the machine and the strategies decide how a run proceeds. A run is a fold over its events.
+Rule 2: ids are counted, not random: `e4` is the fourth effect, `e4.2` its second try, and `e4/e1` the first effect of
+        the strategy that runs inside `e4`. So ids do not depend on the order in which answers arrive.
+Rule 3: the caller's `Reader` reads each reply once, and the `Reading` is recorded with the reply. After an unreadable
+        reply, the machine asks again and gives the reason, up to `Ask.retries` times. If no reply is readable, the
+        answer is a `Failed` with the code `output_invalid`.
+Rule 4: once all answers to a request have arrived, the yield raises the first failure among them, in the order asked.
+        With `give_failures`, the body receives failures as answers instead. An uncaught failure ends the run.
+Rule 5: conclusion, progress, readers and stops use the state of the last yield.
+Rule 6: a stop loses no answer. You might expect a stopped run to conclude from the state of the last yield. But the
+        body has not seen the answers that arrived after that yield: of five drafts, three may have arrived and cost
+        money. So the machine replays the body once more, with `Failed(stopped)` for each missing answer, up to the
+        body's move or next request. The run concludes from the state reached there. If that state has no answer, the
+        run concludes from the state of the last yield. You might expect the run to keep the state that this replay
+        reached. But failures that never happened led to that state, and a resumed run would have lost the missing
+        drafts. So the snapshot keeps the state of the last yield, and a resumed run continues as if it had not stopped.
+Rule 7: the event `Closing` closes a run when a limit leaves room for only one more question. The machine replays the
+        body as in rule 6 and passes the state reached to the strategy's `close`. The move that `close` returns leads to
+        the last question; it is the only edge outside the table. Child runs close before their parent. If the run is
+        already in the stage to which `close` leads, its open question is the last question, so the run is not closed.
+        But if that question waits for a further try, it fails instead. A closed run can close again only if it then
+        ends. An answer found after the closing counts, with the limit as its reason. Without an answer, the limit has
+        stopped the run.
+Rule 8: once a request's test `enough` is true, missing answers are settled as in a stop, and the body continues.
+Rule 9: at the entry of a stage, a state with the field `calls_left` receives the number of calls left. Only the run's
+        own events count, so its questions do not depend on the order of arrival. The number is not a promise.
+Rule 10: each round of answers keeps a digest of its request. If the body requests something else in a replay, the
+        machine raises `strategy_changed` at once. If a body raises, the run ends (`stage_error`) but keeps its answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,17 +67,17 @@ from .registry import Registry, find_strategy, resolve
 from .strategy import Stage, Strategy
 
 SET_ASIDE = "set_aside"
-"""Stop reason for a run that keeps crashing its worker."""
+"""The stop reason of a run that keeps crashing its worker."""
 
 LAST_QUESTION = """This is the last question: nothing can be asked or looked up after it. Answer from what is known; \
 where something is missing, give the likeliest answer, and say in the reasoning what is missing."""
-"""The text before the task of a closed run's question."""
+"""The text that a closed run adds to its question, before the task."""
 
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
 """The status of a run that was stopped for a reason other than a limit."""
 
 MAX_SILENT_MOVES = 1_000
-"""Moves, or yields, in a row without an effect; more is a loop."""
+"""The most moves, or yields, in a row without an effect. More of them count as an endless loop."""
 
 _KINDS: dict[type, tuple[type, ...]] = {
     Ask: (Answered, Failed),
@@ -85,7 +89,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Step(Struct, frozen=True, gc=False):
-    """The result of one event: the new snapshot, the effects to perform, and a record of the way there."""
+    """The result of one event: the new snapshot, the effects to perform, and the record of how the run got there."""
 
     snapshot: Snapshot
     effects: tuple[Pending, ...] = ()
@@ -94,19 +98,15 @@ class Step(Struct, frozen=True, gc=False):
     reading: Reading | None = None
     """The reading of the reply, if the event was a reply."""
     cancelled: tuple[str, ...] = ()
-    """Effects that are no longer needed."""
+    """The ids of effects that are no longer needed."""
 
 
 Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
-"""Reads the latest reply to a question, in a stage and its state. The replies that count as tries come oldest
-first."""
+"""Reads the latest reply to a question. It receives the stage, its state, the question, and the tries, oldest first."""
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats a recorded reading, converted to the stage's type.
-
-    It raises ConflictError (`strategy_changed`) if the value does not fit the stage any more.
-    """
+    """Return a reader that repeats a recorded reading, or raises ConflictError (`strategy_changed`) on a misfit."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type
@@ -124,11 +124,11 @@ def as_recorded(reading: Reading) -> Reader:
     return read
 
 
-# -- a stage, run over the answers it has had
+# -- a stage, replayed over its answers
 
 
 class Reached(Struct, gc=False):
-    """The point a stage's answers lead to: a move, an uncaught failure, or a request without answers."""
+    """The point that a stage reaches with its answers: a move, an uncaught failure, or a request without answers."""
 
     state: Any
     thoughts: tuple[Thought, ...] = ()
@@ -138,16 +138,16 @@ class Reached(Struct, gc=False):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Replay a stage's body over its answers; thoughts of answered yields were recorded before.
+    """Replay a stage's body over its answers, without the thoughts of answered yields, which are already recorded.
 
     Raises:
-        ConflictError: `strategy_changed`: the body's request differs from the recorded one.
+        ConflictError: `strategy_changed`: the body's request differs from the recorded request.
     """
     assert stage.run is not None, "checked when the strategy was defined"
     reached, used = Reached(state), 0
     try:
         script: Any = stage.run(state)
-        # For a Struct, `isinstance` takes five times as long where it is False.
+        # For a Struct, `isinstance` takes five times as long if the result is False.
         if type(script) is Move:
             reached.move = script
         else:
@@ -164,7 +164,7 @@ def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached
 
 
 def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequence[Round]) -> int:
-    """Send each round of answers to the body; return the number of rounds used."""
+    """Send each round of answers to the body. Return how many rounds were used."""
     used = silent = 0
     try:
         requested = next(script)
@@ -230,10 +230,10 @@ def begin(
 
     Args:
         options: An instance of the strategy's options struct. Defaults to that struct's defaults.
-        by: The role that answers the writer's questions.
-        prompts: Replacements for the questions of stages; see `prompts`.
-        rounds: Dependent rounds of model calls of the parent so far.
-        calls_left: Calls left in the budget. None for no known limit.
+        by: The role that answers questions to the writer.
+        prompts: The user's replacements for the questions of stages, by `STRATEGY.STAGE`; see `Ask.with_prompt`.
+        rounds: How many dependent rounds of model calls the parent run has had.
+        calls_left: How many calls are left in the budget. None means that no limit is known.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -241,7 +241,7 @@ def begin(
     if strategy.state is None:
         raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
     chosen = strategy.options() if options is None else options
-    # The inner strategy's alias becomes its canonical name: strategies compare it with a default.
+    # Replace an alias of the inner strategy by its canonical name: strategies compare the name with a default.
     over = getattr(chosen, "over", "")
     if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
@@ -273,8 +273,8 @@ def advance(
     """Apply one event and proceed to the next request or the end.
 
     Args:
-        effect_id: The effect that the event settles. None for `Stopped` and `Closing`.
-        read: Reads the reply; `as_recorded` for a recorded answer.
+        effect_id: The id of the effect that the event settles. None for `Stopped` and `Closing`.
+        read: The reader for the reply. For a recorded answer, use `as_recorded`.
 
     Raises:
         ConflictError: The run has ended, the effect is not pending, or the event does not fit it. Nothing changed.
@@ -312,7 +312,7 @@ class _Execution:
         self.calls_left = snapshot.calls_left
 
     def go_on(self) -> Step:
-        """Run stages up to a request without answers, or to the end."""
+        """Run stages until a request lacks answers, or until the run ends."""
         for _ in range(MAX_SILENT_MOVES):
             if self.stage.run is None:
                 return self._end(self.strategy.conclude(self.state))
@@ -330,7 +330,7 @@ class _Execution:
         return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
     def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
-        """Apply a move; return the last step if the run ends."""
+        """Apply a move. Return the last step if the run ends, else None."""
         assert move is not None
         stage, to = self.stage, move.to
         if move.thoughts:
@@ -358,7 +358,7 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make effects pending. Return whether the stage can continue at once, after all child runs have ended."""
+        """Make effects pending. Return whether the stage can continue at once because its child runs have ended."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
@@ -409,7 +409,7 @@ class _Execution:
     # -- settling effects
 
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
-        """Settle one effect; continue if the stage has all of its answers."""
+        """Settle one effect. Continue the stage if it now has all of its answers, or enough of them."""
         own, _, inner = effect_id.partition("/")
         for place, waiting in enumerate(self.pending):
             if waiting.id == own and waiting.settled is None:
@@ -466,7 +466,7 @@ class _Execution:
         return replace(waiting, child=child, settled=end)
 
     def _take(self) -> bool:
-        """Move the answers to the stage's rounds if it can continue: all have arrived, or enough of them."""
+        """If all or enough answers have arrived, add them to the stage's rounds. Return whether it can continue."""
         answers = answers_in(self.pending)
         if len(answers) < len(self.pending):
             if not (self.has_enough and answers):
@@ -488,7 +488,7 @@ class _Execution:
     # -- endings
 
     def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
-        # The last question is a bonus: if it fails, whatever the cause, the limit has stopped the run.
+        # The last question is a bonus. If it fails for any reason, the limit has stopped the run.
         if self.closing is not None and status != "cancelled" and (error is None or self.is_closed):
             conclusion, error = _conclude_closed(conclusion, self.closing), None
         status = status or ("failed" if conclusion.answer is None else "done")
@@ -520,7 +520,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the state after the answers so far."""
+        """Return the state that the stage reaches if missing answers count as failures (rules 6 and 7)."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -558,7 +558,7 @@ class _Execution:
         return None if was_closed and step.snapshot.status == "active" else step
 
     def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
-        """Settle an effect that is no longer needed, a child run with its best result so far."""
+        """Settle an effect that is no longer needed: a child run with its best result so far, others as failed."""
         if waiting.settled is not None:
             return waiting
         if waiting.child is None:
@@ -595,7 +595,7 @@ def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, 
 
 
 def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
-    """Mark the conclusion of a closed run with the limit: answered at it, or stopped by it."""
+    """Return a closed run's conclusion with the limit as the reason why it answered or stopped."""
     certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
     detail = conclusion.detail if conclusion.answer is None else ""
     detail = "; ".join(filter(None, (closing.detail, detail)))
@@ -621,7 +621,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Put a child run's thought on the branch of its effect, which leaves the main line."""
+    """Put a child run's thought on a branch named after its effect. This branch starts from the main line."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
@@ -631,7 +631,7 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
 def last_questions(
     strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
 ) -> tuple[Ask, ...] | None:
-    """Return the questions of a run if it were closed now, or None if it cannot close."""
+    """Return the questions that a run would ask if it were closed now, or None if it cannot close."""
     step = (
         _Execution(strategy, snapshot, strategies).close(Closing("")) if snapshot.status == "active" else None
     )

@@ -54,13 +54,13 @@ def _fields(options: type[Struct]) -> dict[str, FieldInfo]:
 
 
 def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill missing options from the preset they name."""
+    """Fill missing options from the preset that the option `preset` names."""
     presets: Mapping[str, Mapping[str, Any]] = getattr(strategy.options, "presets", {})
     return {**presets.get(str(options.get("preset")), {}), **options}
 
 
 def with_coached_defaults(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill missing options from the preset they name, then from the defaults of coached runs."""
+    """Fill missing options from the named preset, then from the defaults of coached runs."""
     defaults: Mapping[str, Any] = getattr(strategy.options, "coached", {})
     return {**defaults, **with_preset(strategy, options)}
 
@@ -78,7 +78,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
         read = msgspec.convert(_from_text(value), field.type, strict=False)
     except msgspec.ValidationError:
         try:
-            # JSON text, for an option of type text.
+            # The option may be a text that looks like JSON.
             read = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError:
             schema = inlined_schema(field.type)

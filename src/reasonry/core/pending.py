@@ -23,11 +23,11 @@ class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
     stage: str
     effect: Effect
     round: int
-    """1 for effects that depend on no model call, n + 1 for effects that depend on a call of round n."""
+    """1 if the effect depends on no model call, n + 1 if it depends on a call of round n."""
     replies: tuple[Answered, ...] = ()
     """The replies so far; several after a retry."""
     before: int = 0
-    """The number of replies from before the run was resumed: they do not count as tries."""
+    """How many of the replies came before the run was resumed. These replies do not count as tries."""
     settled: Delivered | None = None
     """The answer that the stage receives."""
     child: Snapshot | None = None
@@ -40,7 +40,7 @@ class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def last_round(self) -> int:
-        """The latest round of questions in this effect; effects other than questions add no round."""
+        """The latest round of questions in this effect. An effect that is not a question adds no round."""
         if self.child is not None:
             return max([self.child.rounds, *(inner.last_round for inner in self.child.pending)])
         return self.round if isinstance(self.effect, Ask) else self.round - 1
@@ -66,30 +66,30 @@ class Snapshot(Struct, frozen=True, omit_defaults=True, gc=False):
     pending: tuple[Pending, ...] = ()
     counter: int = 0
     rounds: int = 0
-    """Dependent rounds of model calls so far."""
+    """How many dependent rounds of model calls the run has had."""
     at_ms: int = 0
     conclusion: Conclusion | None = None
-    """Set when the run has ended."""
+    """The conclusion of the run. None until the run has ended."""
     error: str | None = None
     """The code of the failure that ended the run."""
     entry: Any = None
-    """The state at the stage's entry. None if it is `state`."""
+    """The state at the stage's entry. None means that it is the same as `state`."""
     rounds_had: tuple[Round, ...] = ()
-    """The answers to this stage since its entry, yield by yield."""
+    """The answers that the stage has received since its entry, one item for each yield."""
     asked: int = 0
-    """Digest of the pending effects."""
+    """The digest of the pending effects."""
     has_enough: bool = False
     """Whether the pending request has a test `enough`."""
     by: str = "writer"
-    """The role that answers the writer's questions; for a child run, the role in its effect."""
+    """The role that answers questions to the writer. A child run takes this role from its effect."""
     closing: Closing | None = None
     """The event that closed the run or a child run."""
     calls_left: int | None = None
-    """The calls left in the budget by the run's own events; for a child run, its share."""
+    """How many calls are left in the budget, counting only the run's own events. A child run starts with a share."""
     is_closed: bool = False
-    """Whether the run itself was closed; later effect ids show the closing: `c1e4`."""
+    """Whether the run itself was closed. The ids of later effects then name the closing, as in `c1e4`."""
     prompts: dict[str, str] = {}
-    """Replacements for the questions of stages, in child runs too; see `Ask.with_prompt`."""
+    """The user's replacements for the questions of stages, also in child runs; see `Ask.with_prompt`."""
 
 
 def answers_in(pending: Sequence[Pending]) -> Answers:
@@ -103,12 +103,12 @@ def spent_on(replies: Sequence[Answered]) -> Usage:
 
 
 def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the open effects of a run and its child runs under their full ids."""
+    """Return the open effects of a run and its child runs, each under its full id, such as `e4/e1`."""
     return tuple(walk_open(snapshot.pending)) if snapshot.status == "active" else ()
 
 
 def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]:
-    """Yield the open effects under their full ids."""
+    """Yield the open effects, child runs included, each under its full id."""
     for waiting in pending:
         if waiting.settled is not None:
             continue
@@ -121,7 +121,7 @@ def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]
 def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
     """Reopen the failed effects of a run and its child runs.
 
-    A question without a readable reply is asked again, with the reason and its full number of tries.
+    A question without a readable reply is asked again, with the reason. All of its tries are then available again.
 
     Args:
         last: The question whose reply ended the run, if any. The caller applies that reply again.
@@ -144,7 +144,7 @@ def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
 
 
 def next_try(waiting: Pending, reading: Reading) -> Pending:
-    """Ask a question again after an unreadable reply."""
+    """Return a question's next try after an unreadable reply."""
     assert isinstance(waiting.effect, Ask)
     return replace(
         waiting,

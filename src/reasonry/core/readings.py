@@ -11,26 +11,26 @@ from .effects import Ask, Turn
 from .events import Answered
 
 AROUND: Final = "with <answer> before it and </answer> after it"
-"""The request for the mark. Small models follow these words, but copy an example with dots in it."""
+"""The request for the mark. Small models follow these words, but they would copy an example that contains dots."""
 ALL: Final = "ALL OF IT"
-"""The content of the mark, in a second reply, if the whole first reply is the answer."""
+"""The content of the mark in a second reply that accepts the whole first reply as the answer."""
 UNMARKED: Final = "it has no <answer>…</answer>"
 
 MAX_EXCERPT: Final = 2_000
-"""The characters of an unusable reply that the next question quotes."""
+"""How many characters of an unusable reply the next question quotes."""
 
 EXTRACT: Final = f"Now write the answer of that reply alone, whole, {AROUND}. Write nothing else."
 EXTRACT_LONG: Final = f"{EXTRACT} If all of that long reply is the answer, write <answer>{ALL}</answer>."
-"""The extraction question after a reply without a mark; the problem need not be solved again."""
+"""The extraction question after a long reply without a mark, so that the problem need not be solved again."""
 
 
 class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used; the next question states it.
+    """Why a reply cannot be used. The next question states this reason.
 
     Attributes:
-        is_doubt: The reader prefers another try, but accepts this reply at the last try.
-        is_unmarked: The reply is text without a mark around its answer.
-        in_part: The usable part, as its value and the rung that read it; accepted at the last try.
+        is_doubt: Whether the reader prefers another try, but accepts this reply at the last try.
+        is_unmarked: Whether the reply is text without a mark around its answer.
+        in_part: The value of the usable part and the rung that read it. This part is accepted at the last try.
     """
 
     reason: str
@@ -40,15 +40,15 @@ class Unreadable(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The reading of a reply, recorded with it so that later versions of the code read the same.
+    """The reading of a reply. It is recorded with the reply, so later versions of the code use the same reading.
 
     Attributes:
-        mode: The rung that read it: `native`, or a rung of `reading.form`. Empty for an unreadable reply.
+        mode: The rung that read the reply: `native`, or a rung of `reading.form`. Empty for an unreadable reply.
         value: The value; plain data if the reading comes from a record.
         refusal: Why the reply is unreadable, as the next question states it.
         doubted: See `Unreadable.is_doubt`.
         unmarked: See `Unreadable.is_unmarked`.
-        lost: The omitted part of the reply, and why, if it was accepted in part.
+        lost: If the reply was accepted in part, the part that was left out, and why.
     """
 
     mode: str = ""
@@ -66,15 +66,15 @@ class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
-    """Whether the latest reply ends the retries of a question. Two equal replies do."""
+    """Whether the latest reply ends the retries of a question: none is left, or the last two replies are equal."""
     return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 
 def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
-    """Add a turn to the question: the last reply, and its fault.
+    """Add a turn to the question: the last reply, and the objection to it.
 
-    After a reply without a mark, the turn asks for the answer in that reply alone. If this fails, and for any other
-    fault, the turn asks to answer the question again, more briefly if the reply was cut off.
+    After a reply without a mark, the objection asks for the answer of that reply alone. If that fails too, or after any
+    other fault, it asks the model to answer the question again, and more briefly if the reply was cut off.
     """
     text = without_surrogates(reply.text).strip()
     is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection

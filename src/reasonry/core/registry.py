@@ -1,6 +1,6 @@
-"""Find strategies by name: built-in strategies, and plugins, which load on first use.
+"""Find built-in strategies and plugins by name. A plugin loads on first use.
 
-Rule: the search begins with built-in strategies, so that their names load no plugin. A plugin needs its full name.
+Rule: the search begins with built-in strategies, so their names load no plugin. A plugin is found by full name only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
 
     Args:
         at_hand: Loaded strategies by canonical name.
-        find_others: Returns the names of the plugins; called once, for the first name that is not loaded.
-        load: Loads a plugin's strategy; raises UsageError if it is unusable.
+        find_others: A function that returns the names of the plugins. It is called once, when a name is not loaded.
+        load: A function that loads a plugin's strategy, or raises UsageError if the strategy is unusable.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
         yield from (name for name in self.others if self.get(name) is not None)
 
     def __bool__(self) -> bool:
-        # Mapping's own test would load all plugins.
+        # The truth test of Mapping would load all plugins.
         return bool(self.at_hand or self.others)
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
     """Find a strategy by name, alias or title, ignoring case, spaces, dashes and underscores.
 
     Raises:
-        UsageError: It is a plugin that fails to load.
+        UsageError: The name belongs to a plugin that fails to load.
     """
     at_hand, written = strategies_at_hand(strategies), name.strip()
     if name in at_hand:
@@ -98,10 +98,10 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
 
 
 def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
-    """Find a strategy as `find_strategy` does; raise if there is none, with these details.
+    """Find a strategy as `find_strategy` does, or raise an error with these details.
 
     Raises:
-        UsageError: There is none (`choices` lists the names), or it is a plugin that fails to load.
+        UsageError: There is no such strategy (`choices` lists the names), or its plugin fails to load.
     """
     if found := find_strategy(name, strategies):
         return found
@@ -109,7 +109,7 @@ def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, An
     others = [whole for whole in names if "/" in whole]
     known = [*_names(strategies_at_hand(strategies)), *others]
     near = did_you_mean(name, known) or f" The strategies: {', '.join(names)}."
-    # The bare name, without the plugin's package.
+    # The bare name of a plugin's strategy, without its package.
     if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
         near = f" Did you mean {' or '.join(same[:3])}?"
     message = f"there is no strategy {show_value(name)}.{near}"

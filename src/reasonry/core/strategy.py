@@ -1,8 +1,8 @@
 """A strategy: one table of stages, each with its body and the stages it may lead to.
 
-Rule 1: only the table defines edges. It is checked when the strategy is defined.
+Rule 1: only the table defines edges. The table is checked when the strategy is defined.
 Rule 2: a stage's body is one pure generator function of the state, see `bodies`.
-Rule 3: a stage with one outgoing edge needs no body. A driven strategy has a body for each stage with a choice.
+Rule 3: a stage with one outgoing edge needs no body. In a driven strategy, a stage with several edges has a body.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Field:
 
     Args:
         schema: JSON schema of the value, with a `description`.
-        check: Yields, as sentences, the rules beyond the schema that a value breaks.
+        check: A function that yields a sentence for each rule, beyond the schema, that a value breaks.
     """
 
     name: str
@@ -64,24 +64,24 @@ SHORT_REPLY: Final = 4_096
 
 @dataclass(frozen=True)
 class Stage(Generic[S]):
-    """One row of the table.
+    """A stage: one row of a strategy's table.
 
     Args:
-        name: The name in the paper or seed.
+        name: The stage's name in the paper, or in the earlier design ("seed") that the strategy implements.
         to: The possible next stages. Empty for the last stage.
         description: The stage in one line.
-        guidance: Instructions for the stage, and when to leave it.
-        repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
-        fields: The fields of a guided thought in `data`.
-        compares: Whether a thinker compares branches of thought here. The reply then shows their scores.
+        guidance: The instructions for the stage, and when to leave it.
+        repeats: Whether the stage is a loop: each `stay` is an edge to itself in the diagram, table and recorded path.
+        fields: The fields that a guided thought has in its `data`.
+        compares: Whether the agent compares branches of thought in this stage. The agent then sees their scores.
         tested_by: The stage that tests the claims of this stage. Empty for none.
-        body: The code to run: a generator function of the state, or for a stage without requests a plain function that
-            returns the move. None to take the only outgoing edge.
+        body: The code to run: a generator function of the state. Without requests, it may be a plain function that
+            returns the move. None means that the run takes the only outgoing edge.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
         example: A valid reply, as data.
-        read: Reads the replies to one ask, oldest first, into a value; for rules that a schema cannot express.
+        read: A function that reads the replies to one question, oldest first, by rules that no schema expresses.
         value: The type that `read` returns, into which recorded readings are converted. Defaults to `reply`.
-        phase: The stage's title while a run works. Defaults to its name.
+        phase: The phase that a run reports while it is in this stage. Empty for none.
         max_output_tokens: The token limit of a reply.
     """
 
@@ -113,7 +113,7 @@ class Stage(Generic[S]):
 
     @property
     def value_type(self) -> Any:
-        """The type into which an answer is read. None for text, or any value."""
+        """The type into which a reply is read. None means text or any value."""
         return self.reply if self.value is None else self.value
 
     @cached_property
@@ -147,7 +147,7 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Details(TypedDict, total=False):
-    """Members that every strategy may add to its result. A strategy extends this type with its own."""
+    """Members that every strategy may add to its result. A strategy extends this type with its own members."""
 
     diagnostics: Annotated[dict[str, Any], Meta(description="Why `auto` chose the strategy, and more.")]
     unchecked: Annotated[str, Meta(description="Why the answer is unchecked.")]
@@ -178,28 +178,28 @@ class Strategy(Generic[S, O]):
     Args:
         name: The canonical name, in snake_case.
         title: The name for people.
-        source: The paper (`arXiv:…`) or seed it comes from.
-        summary: Its purpose in one sentence.
+        source: The paper (`arXiv:…`) or the earlier design ("seed") that the strategy implements.
+        summary: The strategy's purpose in one sentence.
         stages: The table, in reading order; a run begins in the first stage and ends in the stage without `to`.
         options: Frozen Struct, the only source of the options' defaults, ranges and descriptions.
-        version: Increases whenever a change of prompts, forms or stages may break runs begun before; recorded with each
-            run.
-        state: Type of the strategy's own data, encodable by msgspec. None for guided use only.
+        version: A number that increases when a change of prompts, forms or stages may break existing runs. Each run
+            records it.
+        state: The type of the strategy's own data, encodable by msgspec. None means guided use only.
         begin: (problem, options) → first state. Defaults to `state(problem=problem, options=options)`.
         conclude: state → conclusion so far.
-        close: state → the move to the stage that answers from the results so far with at most one question; None if the
-            run's next question is already the best last question. A strategy without `close` is never closed.
-        details: Type of its own members of a result.
+        close: state → the move to a stage that answers from the results so far with at most one question. None if the
+            run's next question is already the best last question. Without a `close`, runs are never closed.
+        details: The type of the members that the strategy adds to a result.
         aliases: Other names.
-        resources: Built-in tools that it uses if available.
-        suits: The kinds of problem for which `auto` chooses it, as named in `strategies.choice`.
-        task_after_thoughts: The problem of a run that begins from a session's thoughts without a problem. Empty to use
-            the first thought.
-        calls: Calls of a typical run with default options, judging included.
-        least_calls: With fewer calls the strategy is one direct question.
+        resources: The built-in tools that the strategy uses if they are available.
+        suits: The kinds of problem for which `auto` chooses the strategy, as named in `strategies.choice`.
+        task_after_thoughts: The problem of a run that begins from a session's thoughts without a problem. If it is
+            empty, the first thought is the problem.
+        calls: How many calls a typical run with default options makes, judging included.
+        least_calls: How many calls the strategy needs. With fewer calls, it asks one direct question.
         wants_value: Whether the answer is a number or a truth value, never a whole text.
         needs_least: Whether the strategy has no result at all with fewer than `least_calls`.
-        needs_models: Whether a driven run takes two models or more, each once.
+        needs_models: Whether a driven run needs two or more different models.
 
     Raises:
         InvalidStrategyError: The table is inconsistent; the message names the stage and the fault.
@@ -233,7 +233,7 @@ class Strategy(Generic[S, O]):
 
     @cached_property
     def by_name(self) -> Mapping[str, Stage[S]]:
-        """The table, by the names of the stages."""
+        """The stages of the table by name."""
         return {stage.name: stage for stage in self.stages}
 
     def first_state(self, problem: str, options: O) -> Any:
@@ -253,11 +253,11 @@ class Strategy(Generic[S, O]):
 
     @property
     def is_driven(self) -> bool:
-        """Whether the engine can run it; otherwise it only guides a thinker."""
+        """Whether the engine can run the strategy. Otherwise the strategy only guides an agent."""
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the phase of a run: of its stage, or `completed` or `error`. Empty for a table without phases."""
+        """Return the phase of a run: the stage's phase, `completed` or `error`. Empty if the stage has no phase."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase
@@ -280,7 +280,7 @@ class Strategy(Generic[S, O]):
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
-    """Yield the faults of a table; each check assumes that the earlier faults are absent."""
+    """Yield the faults of a table. Each check assumes that the checks before it found no fault."""
     names = [stage.name for stage in strategy.stages]
     if len(names) < 2:
         yield "a table needs at least two stages"

@@ -23,12 +23,12 @@ BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = 
 
 
 UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
-"""Marks a field of a form that is read if a reply has it, but never requested."""
+"""Marks a field of a form. The field is read if a reply has it, but no question requests it."""
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type with all references inlined; the caller may change it."""
-    # Types other than classes may be equal with different schemas: Literal["a", "b"] and Literal["b", "a"].
+    """Return the JSON schema of a type with all references inlined. The caller may change the result."""
+    # Only classes are cached. Other types may be equal but have different schemas, as Literal[1, 2] and Literal[2, 1].
     return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
 
 

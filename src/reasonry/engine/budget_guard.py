@@ -1,11 +1,11 @@
 """The budget guard: it refuses calls that the budget does not cover, and books the usage of each call.
 
-An allowance guards the dollars of all runs of an owner in a day.
+An allowance guards the dollars that all runs of an owner may spend in a day.
 
 Rule 1: an estimate is reserved before each call, and the call's usage is booked afterwards, for the run's limits
         (`core.budget`) and for the allowance.
-Rule 2: the guard reads the spending of the owner's runs in other processes from the store before a call, at most every
-        `LOOK_EVERY_MS`; calls in flight there count once they are recorded.
+Rule 2: before a call, the allowance reads from the store what the owner's runs in other processes have spent, at most
+        once in `LOOK_EVERY_MS`. Calls in flight in other processes count once they are recorded.
 Rule 3: a day begins at midnight, UTC. A call in flight at midnight counts for the day of its answer.
 """
 
@@ -25,16 +25,16 @@ from .run import Run
 from .usage import estimate_tokens
 
 UNMEASURED = 1.5
-"""Tokens per estimated token of a prompt, assumed until the model has measured a prompt."""
+"""The assumed count of real tokens per estimated token of a prompt, until the first measured prompt."""
 
 LEAST_ROOM = 16
-"""The least token limit of a reply, even if the budget leaves less: providers accept no smaller limit."""
+"""The smallest token limit of a reply, even if the budget leaves less. Providers accept no smaller limit."""
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
-"""Waits for an event, until the drive halts."""
+"""Awaits an event. Raises `Halted` if the drive halts first."""
 
 CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
-"""Limits before which a run is closed, rather than stopped."""
+"""The limits at which a run is closed by a last question instead of being stopped."""
 
 KEPT_SHARE: Final = 0.2
 """The least share of a time limit that is reserved for the last question."""
@@ -48,7 +48,7 @@ ALLOWANCE_SPENT: Final = "max_usd_a_day"
 
 
 class BudgetExhausted(Exception):
-    """Ends an attempt, not the process: the engine turns it into the run's termination reason."""
+    """Raised to end an attempt at a call. The engine turns its refusal into the termination reason of the run."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.detail)
@@ -56,7 +56,7 @@ class BudgetExhausted(Exception):
 
 
 def limits_calls(budget: Budget) -> bool:
-    """Whether a budget limits calls or their usage; calls are then recorded before they go out."""
+    """Whether a budget limits calls, tokens or dollars. If so, calls are recorded before they go out."""
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
@@ -73,7 +73,7 @@ def limit_reached(run: Run) -> Refusal | None:
 
 
 def closing_reserve(run: Run) -> Usage:
-    """Return the usage to reserve for closing a run: none if that asks no question or is impossible."""
+    """Return the usage to reserve for closing a run: no usage if closing asks no question or is impossible."""
     asks = run.last_questions if limits_calls(run.budget) else None
     estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
     kept = sum(estimates, NOTHING)
@@ -82,7 +82,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return the limit that forbids another call, if any; `kept` defaults to the `closing_reserve`."""
+    """Return the limit that forbids another call, if any. `kept`, the reserved usage, defaults to `closing_reserve`."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
@@ -97,7 +97,7 @@ class BudgetGuard:
         self._coming: dict[object, Usage] = {}
         """The estimated usage so far of each reply that streams in."""
         self._dearest: float | None = None
-        """The largest ratio of a prompt's tokens to their estimate."""
+        """The largest ratio so far of a prompt's reported tokens to their estimate. None before the first report."""
 
     def set_budget(self, budget: Budget) -> None:
         """Set new limits; waiting calls check for room again."""
@@ -114,11 +114,11 @@ class BudgetGuard:
         """Read the spending of other processes that share a limit with this guard."""
 
     def describe(self, refusal: Refusal) -> Refusal:
-        """Return a refusal in the terms of this guard."""
+        """Return a refusal with the reason and the detail that suit this guard."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return the number of samples of a question for one request; see `Ledger.fitting`."""
+        """Return how many samples of a question to draw in one request; see `Ledger.fitting`."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
@@ -145,7 +145,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return a question whose replies are limited to the tokens that the budget leaves after the prompt."""
+        """Return the question with its replies limited to the tokens that the budget leaves after the prompt."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -153,7 +153,7 @@ class BudgetGuard:
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note the usage so far of a streaming reply. Return the limit that it has passed, if any."""
+        """Note the usage so far of a streaming reply. Return the limit, if any, that the streaming replies exceed."""
         self._coming[reply] = so_far
         passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
         return passed and self.describe(passed)
@@ -167,13 +167,13 @@ class BudgetGuard:
         self.changed.set()
 
     def note_prompt(self, question: Question, spent: Usage) -> None:
-        """Learn the error of estimates from a prompt's usage."""
+        """Compare the reported tokens of a prompt with their estimate, to correct later estimates."""
         if spent.input_tokens and not spent.estimated_tokens:
             dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return the tokens that the budget leaves for each reply to a question with `own_tokens` reserved for it.
+        """Return the tokens that the budget leaves for each reply to a question that has reserved `own_tokens`.
 
         Args:
             unmeasured: The assumed tokens per estimated token of a prompt, before a prompt was measured.
@@ -187,11 +187,11 @@ class BudgetGuard:
 
 
 class Allowance(BudgetGuard):
-    """Guards the dollars of one owner's day in this process.
+    """Guards the dollars that the runs of one owner may spend in a day, for one process.
 
     Args:
-        usage_since: Reads from the store the usage of the owner's runs since an instant.
-        clock_ms: Milliseconds since 1970, UTC.
+        usage_since: Reads from the store the usage of the owner's runs since a time in milliseconds since 1970, UTC.
+        clock_ms: Returns the time in milliseconds since 1970, UTC.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Allowance(BudgetGuard):
         """Read today's spending of the owner's runs in all processes.
 
         Raises:
-            StoreError: The first reading of the store fails.
+            StoreError: The first reading of the store on this day failed. Later failures are ignored.
         """
         now_ms = self._clock_ms()
         if now_ms // DAY_MS > self._day:
@@ -228,7 +228,7 @@ class Allowance(BudgetGuard):
             self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
-        """Return the reason why no more runs may begin today, if any, by the last reading of the store."""
+        """Return the refusal of further runs today, if any, according to the last reading of the store."""
         reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
         return self.describe(reserved) if isinstance(reserved, Refusal) else None
 

@@ -1,9 +1,9 @@
-"""Perform the effects of a run on the outside world; every failure comes back as an event.
+"""Perform the effects of a run on the outside world, and return every failure as an event.
 
-A call to a model passes through layers, one function each, which call each other from the outside in: single flight,
-samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes the
-call down. A layer takes and returns values. This module retries only transport: overload, resets, time-outs, unusable
-bodies. The machine judges the text of an answer and asks again itself, so that every paid reply is in the journal.
+A call to a model passes through layers, outermost first: single flight, samples, warm cache, retries, and then `_send`,
+which waits for a slot, room in the budget and the rate limits, and records the call. Each layer is a function that
+takes and returns values. This module retries only failures of transport: overload, resets, time-outs, unusable bodies.
+The machine judges the text of an answer and asks again itself, so that every paid reply is in the journal.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ from .usage import Booking
 T = TypeVar("T")
 
 WARM_PREFIX_CHARS = 4_096
-"""Providers cache prompts from about 1,024 tokens on; the cache of a shorter prompt is not worth waiting for."""
+"""The common prefix, in characters, that is worth a warm cache: providers cache from about 1,024 tokens on."""
 
 MAX_FALLBACKS = 10
-"""The most changes of a question's form for features that the server refuses. A change is not an attempt."""
+"""How many times a question may change its form because the server refuses a feature. A change is no attempt."""
 
 MAX_TRIED_CHARS = 300
-"""Longest record of a failed request."""
+"""The most characters of the record of a failed request."""
 
 ENDLESS_CHARS: Final = 6_000
-"""The number of repeating characters at the end of a text that counts as endless."""
+"""A text counts as endless if this many characters at its end only repeat a shorter piece."""
 
 LOOK_EVERY: Final = 100
-"""The pieces of a streamed text between two looks for a repetition."""
+"""How many pieces of a streamed text arrive between two checks for repetition."""
 
 LAST_S = 0.1
-"""The last seconds of a run; an answer to a call sent in them would come too late."""
+"""Seconds before the time limit of a run. An answer to a call that is sent later would come too late."""
 
 
 class Sent(Struct, frozen=True):
@@ -75,15 +75,15 @@ class Sent(Struct, frozen=True):
 
 
 Drawn = Sequence[Answered | Failed]
-"""The answers to one request, at most as many as the samples asked for, or its failure alone."""
+"""The answers to one request, at most as many as the samples asked for. A failed request has only its failure."""
 
 
 class Halted(Exception):
-    """Ends an attempt before its request, because the drive halts. The effect stays open."""
+    """Raised to end an attempt before its request, because the drive halts. The effect stays open."""
 
 
 class Halt(asyncio.Event):
-    """Set while a drive halts. Each request to a model, a tool or a verifier checks it first."""
+    """An event that is set while a drive halts. It is checked before each request to a model, a tool or a verifier."""
 
     def check(self) -> None:
         """Raise `Halted` if the drive halts."""
@@ -113,10 +113,10 @@ class Calls:
     """The calls of one drive.
 
     Args:
-        intend: Records durably that a call is about to go out, or that the provider refused it for its rate.
-        at_ms: Reads the run's clock.
+        intend: Records durably that a call is about to go out, or that a rate limit made the provider refuse it.
+        at_ms: Returns the run time in milliseconds.
         allowance: The daily limit of the run's owner. None for no limit.
-        give_way: Makes the drive release its run for a later drive. None if the run ends instead.
+        give_way: Makes the drive release its run for a later drive if a provider stays closed. If None, the run ends.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class Calls:
         self._batch = Batch()
 
     async def perform(self, pending: Pending) -> Event:
-        """Perform one effect of a drive. The event contains no key in use, even if a model or a tool echoes a key.
+        """Perform one effect and return its event. Keys in use are masked, even if a model or a tool echoes a key.
 
         Raises:
-            BudgetExhausted: The budget does not cover the effect. Nothing was performed.
-            Halted: The drive halts. Nothing was performed.
+            BudgetExhausted: The budget does not cover the effect, or a streamed reply was cut off at a limit.
+            Halted: The drive halts before a request of the effect. The effect stays open.
         """
         self.observer.asked(pending)
         effect = pending.effect
@@ -161,7 +161,7 @@ class Calls:
             return SECRETS.mask_data(await settle)
 
     async def ask(self, pending: Pending, ask: Ask) -> Event:
-        """Return the answer to a question; raises as `perform`."""
+        """Return the answer to a question. Raises the same errors as `perform`."""
         model = self.performers.answering(ask.by)
         put = replace(
             ask.spelled_out(
@@ -198,7 +198,7 @@ class Calls:
             del self._flights[key]
 
     async def _draw(self, model: Model, question: Question) -> Answered | Failed:
-        """Draw a sample; the samples of one question go out as one request, if the model supports that."""
+        """Draw a sample. The samples of one question go out as one request, if the model supports that."""
         draw = functools.partial(self._warm_cache, model, question)
         if not takes_samples(model):
             return (await draw(1))[0]
@@ -206,7 +206,7 @@ class Calls:
         return await self._batch.ask(key, model, draw)
 
     async def _warm_cache(self, model: Model, question: Question, samples: int) -> Drawn:
-        """Send the first call of a fan-out alone; the others then find their common prefix in the provider's cache."""
+        """Send the first of several calls alone. The others then find the common prefix in the provider's cache."""
         key, mine = (model.name, question.prompt[:WARM_PREFIX_CHARS]), asyncio.Event()
         wanted = self.policy.cache_warmup
         if wanted is None:
@@ -221,7 +221,7 @@ class Calls:
             mine.set()
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Drawn:
-        """Retry a request that may succeed later, after a pause; return `Failed` for a request that is lost."""
+        """Send a request, and retry it after a pause if it may succeed later. Return `Failed` if no retry helps."""
         attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
@@ -265,7 +265,7 @@ class Calls:
         """Send a request once the gate of its provider lets it through.
 
         Args:
-            until_s: The end of the wait for the provider, by the monotonic clock. None while its gate is open.
+            until_s: When the wait for the provider ends, by the monotonic clock. None while the gate is open.
 
         Raises:
             BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request;
@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits let the call out; `held` releases its place under limits that processes share."""
+        """Wait until the rate limits allow the call. `held` releases the call's place under limits of all processes."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
@@ -373,7 +373,7 @@ class Calls:
     async def _listen(
         self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
-        """Return the answers. Cut off a reply that is late, passes a limit (`BudgetExhausted`) or never ends."""
+        """Ask the model. Cut off a reply that is late, passes a limit (`BudgetExhausted`) or never ends."""
         try:
             async with reply.in_time:
                 return await self._ask_model(model, question, samples, reply)
@@ -394,7 +394,7 @@ class Calls:
     async def _ask_model(
         self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
-        """Ask the model in a span; several samples are never streamed."""
+        """Ask the model in a trace span. Several samples are never streamed."""
 
         def heard(piece: str) -> None:
             reply.hear_text(piece)
@@ -450,12 +450,12 @@ class Calls:
 
     @property
     def _writes_down(self) -> bool:
-        """Whether calls are recorded before they go out, since a limit must survive a crash."""
+        """Whether calls are recorded before they go out, so that a limit survives a crash."""
         return limits_calls(self.guard.ledger.budget) or self.allowance is not None
 
     @property
     def sent(self) -> dict[str, int]:
-        """The number of requests sent for each unanswered effect."""
+        """How many requests were sent for each unanswered effect."""
         return {effect_id: usage.calls for effect_id, usage in self.in_flight.items()}
 
     def _as_recorded(self, answer: Answered) -> Answered:
@@ -464,7 +464,7 @@ class Calls:
 
 
 class _StreamedReply(Booking):
-    """Books a reply as it streams in, and cuts it off if it never ends or `limit_passed` returns a limit."""
+    """Books a reply as it streams in. Cuts the reply off if it is endless, or if `limit_passed` returns a limit."""
 
     def __init__(
         self,
@@ -506,19 +506,19 @@ def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
 
 
 class Batch:
-    """Merges the questions of one turn of the event loop into a request; the tasks of a round start in one turn."""
+    """Merges equal questions of one turn of the event loop into a request. The tasks of a round start in one turn."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | Failed | bool]]] = {}
-        """The waiting callers of each question: each gets an answer, or the news whether the request had one."""
+        """The waiting callers of each question. Each gets an answer, or a bool: whether the request was answered."""
 
     async def ask(
         self, key: object, model: Model, draw: Callable[[int], Awaitable[Drawn]]
     ) -> Answered | Failed:
-        """Return one sample; questions with equal keys differ only in their sample.
+        """Return one sample. Questions with equal keys differ only in their `sample`.
 
         The first caller sends a request for all callers of the same turn. Callers that get no answer share the next
-        request; if the request failed, or the model gives only one answer at a time, each caller asks alone.
+        request. If the request failed, or the model gives only one answer at a time, each caller asks alone.
         """
         while (waiting := self._open.get(key)) is not None:
             mine = asyncio.get_running_loop().create_future()

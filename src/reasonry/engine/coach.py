@@ -1,7 +1,7 @@
-"""Coached runs: the engine runs the algorithm, the caller answers its questions.
+"""Coached runs: the engine runs the algorithm, and the caller answers its questions.
 
 A coached run has the journal and the machine of a driven run; only the performer of an `Ask` differs. So a caller can
-hand a run over to a model at any point, and a model to a caller.
+hand a run over to a model at any point, or take a run over from a model.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -30,7 +30,7 @@ from .run import Run
 from .usage import estimate_tokens
 
 _TOKENS_BESIDE = 400
-"""The tokens of a question beside its problem, and of its answer."""
+"""An estimate of the tokens of an answer, plus the tokens of its question without the problem."""
 NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or their process died. In that case an answer call "
     "with no answers continues them, and so does taking the run over."
@@ -38,7 +38,7 @@ NOTHING_ASKED = (
 
 
 class Coach(Struct, frozen=True):
-    """Coached runs over one engine; `brief` replies refer to texts that the caller has seen; see `compact_replies`."""
+    """Coached runs over one engine. If `brief`, replies refer to texts already seen: see `compact_replies`."""
 
     engine: Engine
     brief: bool = False
@@ -47,8 +47,8 @@ class Coach(Struct, frozen=True):
         """Accept a run, or a fork of another run, and return its first questions.
 
         Returns:
-            {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, a `note` if an
-            active run has no open question, `refuted` thoughts, if any, and `result` after the end.
+            {`run_id`, `session_id`, `status`, `strategy`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}],
+            `progress`}, a `note` with warnings and hints, if any, and `result` after the end.
         """
         async with self.engine.begin(order, performers, fork) as opened:
             return await self.proceed(opened, performers)
@@ -61,19 +61,19 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Record answers and return the next questions.
+        """Record answers and return the next questions, as `start` does, with newly `refuted` thoughts, if any.
 
         Args:
             answers: {id: answer}, or another shape that `read_answers` accepts; an answer is text, or data in the
                 question's form.
             open_performers: Opens the performers of all effects except questions.
-            says_all: Whether the reply repeats all texts, since the caller may have lost earlier ones.
+            says_all: Whether the reply repeats all texts, because the caller may have lost earlier texts.
 
         Raises:
             AnswerRefusedError: Some answers cannot be read. Their questions stay open under the same ids; the other
                 answers are recorded.
-            ConflictError: An answer names a question that is not open, or another process drives the run; `retryable`
-                if other answers were in progress for too long. No answer is recorded.
+            ConflictError: An answer names a question that is not open, or another process drives the run. The error
+                is `retryable` if other answers were in progress for too long. No answer is recorded.
             UsageError: The answers have no known shape. No answer is recorded.
         """
         async with self.engine.open(run_id, whole=False) as opened:
@@ -105,15 +105,15 @@ class Coach(Struct, frozen=True):
         )
 
     async def status(self, run_id: str) -> dict[str, Any]:
-        """Return the state of a run, as `answer` does."""
+        """Return the state of a run, in the same form as `start`."""
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return a whole open question, by its own id or the joined id of equal questions.
+        """Return an open question in full, by its own id or by the joined id of equal questions.
 
         Raises:
             NotFoundError: There is no such run.
-            ConflictError: It is not open; `choices` has the open questions.
+            ConflictError: The question is not open; `choices` lists the open questions.
         """
         run = (await self.engine.read(run_id, whole=False)).run
         joined = equal_questions(handed_out(run))
@@ -126,12 +126,12 @@ class Coach(Struct, frozen=True):
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all effects of an open run except its questions, and return its state; `known` as in `_document`."""
+        """Perform all effects of an open run except its questions. Return its state; for `known` see `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the state of a run; `known` has the ids of texts that the caller has seen, None if perhaps none."""
+        """Return the state of a run without the texts in `known`, the ids of texts that the caller has seen, if any."""
         if not self.brief:
             return document(read)
         asked, texts = compact_questions(equal_questions(handed_out(read.run)))
@@ -155,7 +155,7 @@ class Caller:
     price = staticmethod(no_price)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Refuse: a coached drive leaves questions to the caller."""
+        """Raise ModelError, since a coached drive leaves questions to the caller."""
         raise ModelError(f"question {question.id} is the caller's to answer")
 
     async def close(self) -> None:
@@ -163,7 +163,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the state of a coached run; `questions` defaults to the documents of its questions in full."""
+    """Return the state of a coached run as data. `questions` defaults to its handed-out questions in full."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
@@ -190,7 +190,7 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
 
 
 def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
-    """Return the refuted thoughts of a search and the reasons, by id: arithmetic or a verifier proved them wrong."""
+    """Return the thoughts of a search that arithmetic or a verifier proved wrong, with the reasons, by node id."""
     nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}
@@ -229,7 +229,7 @@ def _events(
 
 
 def _mark_answer(effect: Effect, text: str) -> str:
-    """Put a bare one-line answer in its mark, if the question wants a mark."""
+    """Enclose a bare one-line answer in `<answer>` tags, if the question asks for these tags."""
     line = text.strip()
     is_bare = bool(line) and "\n" not in line and not line.startswith("{") and find_ending(line) is None
     wants_mark = isinstance(effect, Ask) and bool(effect.mark) and "<answer>" not in line.lower()

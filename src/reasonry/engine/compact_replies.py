@@ -1,11 +1,11 @@
-"""Compact replies of coached runs, for agents that pay for each word: references stand for texts sent before.
+"""Compact replies of coached runs, for agents that pay for each word: a reference replaces a text that was sent before.
 
-`shared` has each text that several questions share, under an id made from the text; `[#id]` stands for it in prompts.
+`shared` has the long texts of the questions, each under an id made from the text. `[#id]` stands for that text.
 Equal questions are sent once, with `count`.
 
-Rule 1: a reply leaves out only the texts of the questions that this call answers, since the caller has seen them. A
+Rule 1: a reply leaves out only the texts of the questions just answered, since the caller has seen these texts. A
         caller that begins a run, takes it over or asks for its status gets every text.
-Rule 2: the references with their texts restore the whole reply.
+Rule 2: the references and their texts suffice to restore the whole reply.
 """
 
 import base64
@@ -18,7 +18,7 @@ from ..core.effects import Ask
 from ..core.pending import Pending
 
 LEAST_CHARS: Final = 60
-"""Shorter texts are repeated rather than referred to."""
+"""The shortest text that a reference replaces. Shorter texts are repeated."""
 
 HOW_TO_READ: Final = (
     "[#id] stands for the text of that id in `shared`, here or in an earlier reply; `status` repeats all."
@@ -42,7 +42,7 @@ def pieces_of(pending: Pending) -> Pieces:
 
 
 def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
-    """Group equal questions under their ids, joined with commas."""
+    """Group equal questions. The key of each group joins the ids of its questions with commas."""
     groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
     for pending in questions:
         key = pending.stage, pieces_of(pending), _schema_text(pending)
@@ -53,7 +53,7 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
 def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return `equal_questions` with references in place of long texts, and the long texts by id."""
+    """Return groups of `equal_questions` as data, with references for long texts, and the long texts by id."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():
@@ -76,7 +76,7 @@ def compact_questions(
 
 
 def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the new parts of a result, and the verdicts on claims and candidates; `status` has the rest."""
+    """Return a result's answer, outcome, warnings, and verdicts on claims and candidates. `status` has the rest."""
     always = ("answer", "outcome", "status", "termination")
     wanted = ("why", "warnings", "claims", "refutation_rate", "ranking")
     return {
@@ -99,7 +99,7 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without the annotations that the prompt repeats."""
+    """Return a schema without its annotations, which the prompt repeats."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):

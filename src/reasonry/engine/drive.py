@@ -1,7 +1,7 @@
 """An open run and its drive: perform effects, write their events down, and fold them in until the run ends.
 
-Rule 1: a drive writes a command into the journal before it obeys, so that the command outlives the drive.
-Rule 2: a drive that halts sends no new request. Answers to earlier requests may still come in.
+Rule 1: a command to a run, such as a pause or a cancellation, is an entry of the journal, so it outlives the drive.
+Rule 2: a drive that halts sends no new request. Answers to earlier requests may still arrive.
 """
 
 import asyncio
@@ -52,16 +52,16 @@ LOOK_EVERY_S: Final = 0.5
 """Seconds between two reads of the store for news from other processes, such as the cancellation of a run."""
 
 KEEP_EVERY: Final = 32
-"""Lines after which the state of a coached run is saved, so that the cost of an answer does not grow with the run."""
+"""After this many lines, the state of a coached run is saved, so that an answer does not cost more in a longer run."""
 
 
 class OpenRun:
-    """A run read from its journal by the task that has the right to drive it.
+    """A run that was folded from its journal, for a task that reads, drives or stops the run.
 
     Args:
-        kept: The line of the checkpoint from which the run was folded.
+        kept: The position of the checkpoint where the fold began. 0 means that the fold began with the first line.
         rows: Turns thoughts into rows of the run's session.
-        on_end: Awaited with the run once it has ended here.
+        on_end: Called with the run, and awaited, once the run has ended in this process.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class OpenRun:
         self.store, self.policy, self._rows, self._on_end = store, policy, rows, on_end
         self.row, self.run, self.chain, self._kept = row, run, chain, kept
         self._end: Record | None = None
-        """The record of the run, once the last write has ended it."""
+        """The record of the run, if the last write ended the run."""
         self._thoughts = self.run.skipped.thoughts
-        """The known number of thoughts in the session."""
+        """How many thoughts the session of the run has, as far as known here."""
         self.awaits_store: Callable[[], bool] = lambda: False
         """Whether to retry writes while the store is unavailable; see `patiently`."""
 
@@ -102,10 +102,10 @@ class OpenRun:
         coached: bool = False,
         control: Control | None = None,
     ) -> Result:
-        """Perform the run until it ends. If this task is cancelled, record the run as cancelled.
+        """Drive the run until it ends. If this task is cancelled, the run is recorded as cancelled.
 
         Args:
-            coached: Whether the caller answers the questions: the drive ends once all other effects are performed.
+            coached: Whether the caller answers the questions. The drive then ends once all other effects are performed.
         """
         watch = ContainedObserver(observer) if observer else Observer()
         if self.run.snapshot.status == "active":
@@ -140,13 +140,13 @@ class OpenRun:
     ) -> None:
         """Resume the run after a crash, a cancellation, a limit or an outside failure.
 
-        A run that came to its own end stays ended.
+        A run that ended by itself stays ended.
 
         Args:
             budget: New limits; earlier spending counts against them. Defaults to the same limits.
             participants: The participants from now on. Defaults to the same participants.
-            job: As in `Engine.accept`, from now on; where workers share the store, this task releases the right to
-                drive the run.
+            job: Options that make the run a job from now on, as in `Engine.accept`. This task then releases the right
+                to drive the run.
         """
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
@@ -161,16 +161,16 @@ class OpenRun:
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Accept answers from outside, one by one, up to a limit; return the reasons for refused ones.
+        """Accept answers from outside, one by one, until a limit is reached. Return the reasons for refused answers.
 
         Answers that the run no longer needs are dropped.
 
         Args:
             refusing: Whether to refuse an unreadable answer, so that its question stays open. A doubtful answer is
-                accepted, and its question asked again.
+                accepted, and its question is asked again.
 
         Raises:
-            ConflictError: The run does not wait for an answer. No answer is accepted.
+            ConflictError: The run does not wait for one of the answers. No answer is accepted.
         """
         WATCHDOG.note_life(self.row.run_id)
         taken, refused, cut = list[Settled](), dict[str, str](), set[str]()
@@ -194,7 +194,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End a run without a drive, or after its limit, in one write; see `Stopped`."""
+        """End a run in one write, without driving it. An earlier end, by a limit, is lifted first; see `Stopped`."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -221,18 +221,18 @@ class OpenRun:
         job: JobOptions | None = None,
         on_written: Callable[[Sequence[Line], Sequence[Entry]], Any] = lambda lines, entries: None,
     ) -> None:
-        """Write folded entries, followed by the record if the run has ended.
+        """Write entries that are already folded, followed by the record if the run has ended.
 
-        A write finishes even if this task is cancelled meanwhile.
+        The write finishes even if this task is cancelled in the meantime.
 
         Args:
-            updates_row: Whether to update the row that lists show; the end of a run always does.
-            uses_session: Whether the write counts as use of the session; the end of a run always does.
+            updates_row: Whether to update the run's row, which lists show. The end of a run always updates the row.
+            uses_session: Whether the write counts as use of the session. The end of a run always counts as use.
             on_written: Called with the durable lines and their entries.
         """
         now = now_ms()
         if self.run.snapshot.status != "active" and not self.run.is_whole:
-            # The record holds the whole history.
+            # The record needs the whole history.
             before, _ = journal.read(self.row.run_id, await self.store.lines(self.row.run_id))
             self.run = fold([*before, *entries], self.run.strategies)
         is_over = self.run.snapshot.status != "active" and self.run.ended is None
@@ -269,9 +269,9 @@ class OpenRun:
                 on_written(lines, entries)
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do work on the store, and repeat it while the store is unavailable, so that no answer is lost.
+        """Do work on the store. Repeat the work while the store is unavailable, so that no answer is lost.
 
-        The repetition ends if the store refuses the work, for example because another process drives the run.
+        If the store refuses the work, for example because another process drives the run, raise its error at once.
         """
         is_told = False
         while True:
@@ -296,7 +296,7 @@ class OpenRun:
 
 
 class Drive:
-    """Drives an open run, with the state of the drive alone: effects in flight, the clock and the ledger."""
+    """Drives an open run. Holds only the state of the drive: the effects in flight, the clock and the ledger."""
 
     def __init__(
         self,
@@ -333,15 +333,15 @@ class Drive:
         return self.opened.run
 
     async def complete(self) -> None:
-        """Drive the run until it ends; a paused or drained run stays active once no effect is in flight.
+        """Drive the run until it ends. If the run is paused or drained, end the drive once no effect is in flight.
 
         Raises:
-            StoreError: An event could not be written down; the run stays as its journal records it.
-            asyncio.CancelledError: The caller was cancelled; the run is recorded as cancelled first, unless it drains.
+            StoreError: An event could not be written. The run keeps the state that its journal records.
+            asyncio.CancelledError: The caller was cancelled. Unless the drive drains, the run is recorded as cancelled.
         """
         task = asyncio.current_task()
         assert task is not None
-        # A time limit of the run waits for the store; the user, or a process that ends, does not.
+        # At the time limit of the run, writes still wait for the store. After a cancellation or a cut, they do not.
         self.opened.awaits_store = lambda: (
             not (self.control.is_cut or task.cancelling() > bool(self.deadline and self.deadline.expired()))
         )
@@ -360,7 +360,7 @@ class Drive:
         finally:
             await self.effects.drop()
             self.opened.awaits_store = lambda: False
-            # The calls refer back to the drive, which would else stay in memory until garbage collection.
+            # The calls refer back to the drive, which would otherwise stay in memory until garbage collection.
             del self.calls, self.effects
 
     async def _until_a_limit(self) -> None:
@@ -413,7 +413,7 @@ class Drive:
         return self.run.paused or self.control.is_draining
 
     async def _follow_commands(self) -> None:
-        """Follow the commands, and the changes to the run from outside."""
+        """Obey the commands of `control`, and fold in changes to the run from outside."""
         self.control.news = asyncio.get_running_loop().create_future()
         if self.control.cancelled is not None:
             await self._cancel(self.control.cancelled)
@@ -424,7 +424,7 @@ class Drive:
         self._apply_terms()
 
     def _apply_terms(self) -> None:
-        """Continue under the run's current limits, or halt if it is paused."""
+        """Apply the run's current limits. Halt if the run is paused or the drive drains; otherwise start effects."""
         self.guard.set_budget(self.run.budget)
         if self._halts:
             self.calls.halt.set()
@@ -434,7 +434,7 @@ class Drive:
         self._launch()
 
     async def _check_outside(self) -> None:
-        """Look for changes to the run from outside; raise ConflictError if it was ended."""
+        """Look for changes to the run from outside. Raise ConflictError if the run was ended."""
         opened = self.opened
         row = await opened.patiently(lambda: opened.store.run(opened.row.run_id))
         if row.status != "active":
@@ -442,11 +442,11 @@ class Drive:
         if row != opened.row:
             async with self.writing:
                 if await self._take_steering():
-                    # A new limit on calls also counts the calls in flight.
+                    # Record the calls in flight, so that a new limit on calls counts them too.
                     await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _take_steering(self) -> bool:
-        """Fold in entries of other processes. Return whether there were any, all `Steered`: they made a write fail."""
+        """Fold in entries of other processes. Return whether there are entries and all of them are `Steered`."""
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
@@ -465,7 +465,7 @@ class Drive:
                 await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _is_closed_by_questions(self) -> bool:
-        """Apply the limits to a coached run, whose answers count as calls. Return whether a limit closed it."""
+        """Apply the limits to a coached run, in which answers count as calls. Return whether a limit closed the run."""
         if self._seconds_left() == 0:
             raise TimeoutError
         reached = refuse_call(self.run)
@@ -475,14 +475,14 @@ class Drive:
         return False
 
     async def _close(self, reached: Refusal) -> bool:
-        """Make the run answer with the reserved usage; return whether it can."""
+        """Close the run: let it answer with the reserved usage. Return False if the run cannot be closed."""
         asks = self.run.last_questions
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
             return False
         await self.effects.drop()
         await self._write_unwritten()
-        # After the last events the ending may need less than was kept back for it.
+        # After the last events, closing may need a smaller reserve, so that another call is possible after all.
         is_due = reached.reason != "max_calls" or refuse_call(self.run) is not None
         if self.run.snapshot.status == "active" and is_due:
             if self.run.last_questions is None:
@@ -520,7 +520,7 @@ class Drive:
             self.watch.stepped(self.run, step)
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        """Fold and write entries, after any `Steered` entries from outside."""
+        """Fold and write entries. If `Steered` entries from outside make the write fail, fold them in and try again."""
         while entries:
             try:
                 return await self._write_next(entries, unwritten)
@@ -560,7 +560,7 @@ class Drive:
                     self.effects.intended[entry.id] += -1 if entry.refused else 1
             self.watch.note_lines(lines, written)
 
-        # The rows tell what the owner has spent today, and the usage of a paused run.
+        # An owner's spending of today is read from the rows, and so is the usage of a paused run.
         await self.opened.write(
             *folded,
             updates_row=self.control.allowance is not None or self._halts,
@@ -589,7 +589,7 @@ class Drive:
             await self._stop("cancelled", detail)
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
-        """Replace this process's memory by the journal, to which another process wrote."""
+        """Reload the run, to which another process wrote. Raise ConflictError if the run is still active."""
         await self.effects.drop()
         await self.opened.reload()
         run_id = self.opened.row.run_id
@@ -600,13 +600,13 @@ class Drive:
         calls = Counter(self.calls.sent)
         for settled in self.effects.unwritten:
             calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
-        # Where another process now drives the run, that process writes.
+        # This write is refused if another process drives the run by now.
         with suppress(ConflictError):
             async with self.writing:
                 await self._write(self.effects.count_calls(calls))
 
     def _seconds_left(self, kept: float | None = None) -> float | None:
-        """Return the time left, less the time reserved for the last question of a run that can be closed."""
+        """Return the seconds left, less a reserve if the run can be closed by a last question. None means no limit."""
         seconds, run = self.run.budget.seconds, self.run
         if seconds is None:
             return None

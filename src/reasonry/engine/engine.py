@@ -1,8 +1,8 @@
 """The engine accepts runs, drives them and resumes them.
 
-The engine accepts a run by writing it down. Driving it is a loop: perform the effects that the machine requests, write
-down their events, fold them in. The journal holds the whole state of a run, so any process can continue after another
-process died.
+The engine accepts a run by writing it to the store. To drive a run is a loop: perform the effects that the machine
+requests, write their events into the journal, and fold the events in. The journal holds the whole state of a run, so if
+a process dies, any other process can continue the run.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ LET_GO_S: Final = 3
 """Seconds that a cancellation waits for the drive to end."""
 
 QUEUE_S: Final = 10
-"""Seconds that answers to a coached run wait for other answers in work."""
+"""Seconds that an answer to a coached run waits while other answers to the run are processed."""
 
 BY_USER: Final = "cancelled by its user"
 
 
 class Engine:
-    """Runs strategies over one store; for `rows` and `on_end` see `OpenRun`."""
+    """Runs strategies over one store. For `rows` and `on_end`, see `OpenRun`."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Engine:
     async def begin(
         self, order: Begun, performers: Performers, fork: Fork | None = None, *, session_id: str = ""
     ) -> AsyncGenerator[OpenRun]:
-        """Accept a run and open it for its performers, without reading it back; see `accept` and `open`."""
+        """Accept a run and open it, without reading it back from the store; see `accept` and `open`."""
         accepted = await self.accept(order, fork, session_id=session_id, drive=True)
         async with self.open(*accepted) as opened:
             if fork is not None:
@@ -77,17 +77,17 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a run down, unless the same request began a run before. Performs no effect.
+        """Write a new run to the store, unless the same request has already begun a run. Perform no effect.
 
         Args:
-            order: The request; `accept` fills in the strategy's version, the instant and the fork.
+            order: The request. `accept` fills in the strategy's version, the time and the fork.
             fork: The part of another run to copy.
-            session_id: The session that the run writes, which then does not expire. Defaults to a new session.
-            job: Queues the run as a job, for a worker of the store to drive.
+            session_id: The session to which the run writes. A named session does not expire. Defaults to a new session.
+            job: Options that queue the run as a job, which a worker of the store drives.
             drive: Whether to take the right to drive the run at once, because the caller opens it next.
 
         Raises:
-            ConflictError: The fork does not fit the run, or a reworded question is not open after it;
+            ConflictError: The copied events do not fit the run, or a reworded question is not open after them.
                 `idempotency_conflict`: the key was used for another request.
         """
         run_id = new_id()
@@ -110,7 +110,7 @@ class Engine:
     # -- reading
 
     async def read(self, run_id: str, *, whole: bool = True) -> OpenRun:
-        """Fold a run from its journal; unless `whole`, an active run from its latest checkpoint on.
+        """Fold a run from its journal. Unless `whole`, the fold of an active run begins at its latest checkpoint.
 
         Raises:
             NotFoundError: The run does not exist.
@@ -139,28 +139,28 @@ class Engine:
         return OpenRun(self.store, row, run, chain, kept, self.policy, self.rows, self.on_end)
 
     async def recorded_run(self, run_id: str) -> RecordedRun:
-        """Read a run's journal, without folding it."""
+        """Read a run's journal without folding it."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
         entries, _ = await journal.aside(lines, lambda: journal.read(run_id, lines))
         return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
-        """Return the record of a run, as written at its end or made from its fold.
+        """Return the record that was written at the end of a run, or else a record made from the fold of the run.
 
         If no record was written, and the run does not fit its strategy or the strategy is missing, the record is made
-        from its row and its events.
+        from the row and the events of the run.
         """
         return (await self.view(run_id)).record
 
     async def last_line(self, run_id: str) -> tuple[int, bytes]:
-        """Return the number and the digest of the last line of a run's journal, without folding it."""
+        """Return the position and the digest of the last line of a run's journal, without folding the run."""
         kept, lines = await self.store.tail(run_id)
         last = lines[-1] if lines else kept
         assert last is not None, "a journal begins with a line"
         return last.seq, last.digest
 
     async def view(self, run_id: str) -> RunView:
-        """Return the record of a run, with the last line of its journal."""
+        """Return the row and the record of a run, and the last line of its journal."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
         return await self.view_of(row, lines)
 
@@ -191,7 +191,7 @@ class Engine:
         """Fold a run's journal again, without a model, and compare the result with the run's record.
 
         Returns:
-            The result document, plus `replay`: {`identical`: a bool, or None for an active run, `events`: their number,
+            The result document, plus `replay`: {`identical`: a bool, or None for an active run, `events`: their count,
             `differs`: the differing parts of `events`, `path`, `thoughts` and `outcome`}.
         """
         read = await self.read(run_id)
@@ -209,8 +209,8 @@ class Engine:
         """Take the right to drive a run, then read it.
 
         Args:
-            written: The run that this task has just accepted, which needs no reading.
-            whole: Whether to read its whole history, rather than from the latest checkpoint on.
+            written: The run, if this task has just accepted it and so need not read it.
+            whole: Whether to read the whole history of the run. Otherwise, reading begins at the latest checkpoint.
 
         Raises:
             ConflictError: Another task drives the run.
@@ -220,7 +220,7 @@ class Engine:
             yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
-        """Record a run as cancelled, and wait up to `LET_GO_S` for its drive to stop.
+        """Record a run as cancelled, and wait up to `LET_GO_S` seconds for its drive to stop.
 
         Raises:
             ConflictError: The run has ended already.
@@ -235,16 +235,16 @@ class Engine:
         return await self.result(run_id)
 
     async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
-        """Change the limits of an active run, pause, continue or end it, by an entry in its journal.
+        """Write an entry that changes the limits of an active run, or pauses, continues or ends the run.
 
-        The drive, in any process, follows at its next write or within a second.
+        The drive of the run, in any process, obeys the entry at its next write or within a second.
 
         Raises:
-            ConflictError: The run has ended, is already paused, is not paused, or waits for its caller.
+            ConflictError: The run has ended, is already (un)paused, or waits for its caller and so cannot be paused.
         """
         while True:
             opened = await self.read(run_id) if isinstance(entry, Stopped) else None
-            # The row is read last, so that a line added since then makes the write fail.
+            # The row is read after the last line, so that a line added in between makes the write fail.
             seq, digest = await self.last_line(run_id)
             row = await self.store.run(run_id)
             _check_steering(row, entry)
@@ -252,18 +252,18 @@ class Engine:
                 if opened is not None and isinstance(entry, Stopped):
                     await opened.stop(entry.reason, entry.detail)
                 elif isinstance(entry, Steered):
-                    # Without a fold: a long journal at work would grow faster than it is folded.
+                    # The run is not folded: the long journal of a busy run would grow faster than it can be folded.
                     paused = row.paused if entry.paused is None else entry.paused
                     row = replace(row, paused=paused, updated_at_ms=now_ms())
                     await self.store.append(run_id, journal.Chain(run_id, seq, digest).lines([entry]), row)
                 return
             except ConflictError as error:
-                # Otherwise another process has added a line.
+                # Any other conflict means that another process has added a line.
                 if error.code == "lease_lost":
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run; the callers of a coached run queue, since each holds it only briefly."""
+        """Take the right to drive a run. Callers of a coached run queue, since each needs the right only briefly."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
@@ -295,7 +295,7 @@ def _check_steering(row: RunRow, entry: Steered | Stopped) -> None:
 
 
 class RecordedRun(NamedTuple):
-    """A run as read from its journal, not folded, with its latest limits and participants."""
+    """A run read from its journal but not folded, with its latest limits and participants."""
 
     row: RunRow
     lines: Sequence[Line]
@@ -305,15 +305,15 @@ class RecordedRun(NamedTuple):
     participants: ParticipantNames
 
     def fork(self, at: int, reworded: Mapping[str, str] | None = None) -> Fork:
-        """Return the part of this run for a fork to copy.
+        """Return the part of this run that a fork copies.
 
         Args:
-            at: The number of events to copy, whose answers the fork reads again.
-            reworded: New texts of questions that are open at that point, by their ids.
+            at: How many events to copy. The fork reads the copied answers again.
+            reworded: New texts for questions that are open after the copied events, by question id.
 
         Raises:
-            UsageError: A text is empty or too long, or the number is negative.
-            ConflictError: The run has fewer events.
+            UsageError: A text is empty or too long, or `at` is negative.
+            ConflictError: The run has fewer than `at` events.
         """
         check_rewordings(reworded or {})
         taken = list[Settled]()
@@ -330,14 +330,14 @@ class RecordedRun(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """An accepted run, as just written. `written` is None if the same request began it before."""
+    """An accepted run. `written` is the run as just written, or None if an equal request began the run earlier."""
 
     run_id: str
     written: OpenRun | None = None
 
 
 class RunView(NamedTuple):
-    """The record of a run at the last line of its journal."""
+    """The row and the record of a run, as of the last line of its journal."""
 
     row: RunRow
     record: Record

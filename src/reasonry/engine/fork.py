@@ -1,7 +1,7 @@
-"""Begin a fork: a run that copies the first events of another run and then goes its own way.
+"""Begin a fork: a run that copies the first events of another run and then continues independently.
 
-A fork may reword one of its questions. The machine identifies a question by a digest of the strategy's text. So the new
-text replaces only the pending question (`run.reword`), and its later tries continue from the new text.
+A fork may reword questions. The machine identifies a question by a digest of the strategy's text. So the new text
+replaces only the pending question (`run.reword`). Later tries of the question continue from the new text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ from .journal import Begun, Entry, ParticipantNames, Resumed, Settled
 from .run import Run, recorded_strategy
 
 MAX_QUESTION_CHARS: Final = 400_000
-"""Longest text of a reworded question."""
+"""The length limit of a reworded question, in characters."""
 
 
 class Fork(NamedTuple):
-    """The part of the run `run_id` that a new run copies, and that run's participants.
+    """The part of the run `run_id` that a new run copies, and the participants of the run `run_id`.
 
     Attributes:
-        reworded: New texts of questions by id, those of the other run included.
-        new_questions: Reworded questions that must be open after the events.
+        reworded: New texts of questions, by question id. They include the reworded questions of the run `run_id`.
+        new_questions: The ids of reworded questions that must be open after the copied events.
     """
 
     run_id: str
@@ -38,10 +38,10 @@ class Fork(NamedTuple):
 
 
 def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
-    """Return the run of an order and its copied entries, with keys in use masked.
+    """Return the run that an order begins, and the entries that it copies. Secret keys in use are masked.
 
     Raises:
-        ConflictError: An event does not fit, or a reworded question is not open after the events.
+        ConflictError: A copied event does not fit the run, or a reworded question is not open after the copied events.
     """
     begun = replace(
         order,
@@ -58,14 +58,14 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
     begun = replace(begun, forked_from=fork.run_id, forked_at=len(fork.taken), reworded=texts)
     run = Run(begun, strategies)
     entries = _take_over(run, fork)
-    # This run may never ask the later questions of the other run.
+    # Later reworded questions are dropped, since this run may never ask them.
     asked = {effect_id: text for effect_id, text in texts.items() if effect_id in run.asked}
     run.begun = replace(begun, reworded=asked)
     return run, entries
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the copied events and resumptions of a fork, and return the entries."""
+    """Fold the copied events of a fork into its run, resuming the run where it has ended. Return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

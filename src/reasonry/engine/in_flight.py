@@ -1,4 +1,4 @@
-"""The effects of a drive in flight, and their calls."""
+"""The effects that a drive has in flight, and their calls."""
 
 import asyncio
 from collections import Counter
@@ -13,24 +13,24 @@ from .journal import CallIntended, Settled
 
 
 class InFlight:
-    """The effects in flight, and their events until these are written."""
+    """The effects in flight, and their events until the events are written."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         self.cancelled: dict[str, int] = {}
-        """The number of requests sent for each effect that the run, which has enough answers, no longer needs."""
+        """Effects that a run with enough answers no longer needs, and how many requests were sent for each."""
         self.intended: Counter[str] = Counter()
-        """The number of calls that this drive recorded before they went out, by effect."""
+        """How many calls this drive recorded before they went out, by effect."""
         self.refused: dict[str, Refusal] = {}
-        """Effects that the limits refuse."""
+        """Effects that the limits forbid, and the reasons."""
         self._under_other_terms = frozenset[asyncio.Task[Event]]()
         """Tasks that began under earlier limits. The new limits may permit what the earlier limits refused."""
 
     @property
     def known(self) -> set[str]:
-        """Effects that need no new task."""
+        """The ids of effects for which no task needs to start."""
         waiting = {pending.id for pending in self.tasks.values()}
         return waiting | {settled.id or "" for settled in self.unwritten} | {*self.cancelled, *self.refused}
 
@@ -52,8 +52,8 @@ class InFlight:
                 pass
 
     async def cut_off(self, cancelled: Collection[str]) -> dict[str, int]:
-        """Cut off effects that the run no longer needs. Return the number of requests sent for each."""
-        # Where a write has failed, they were cut off and counted before.
+        """Cut off effects that the run no longer needs. Return how many requests were sent for each effect."""
+        # If a write has failed and is repeated, these effects were cut off and counted before.
         self.cancelled |= {effect_id: self.cancelled.get(effect_id, 0) for effect_id in cancelled}
         cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
         for task in cut:
@@ -67,7 +67,7 @@ class InFlight:
         return {effect_id: self.cancelled[effect_id] for effect_id in cancelled}
 
     def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
-        """Return an entry for each of these calls without an earlier entry."""
+        """Return an entry for each of these calls that has no entry yet."""
         return [
             CallIntended(effect_id)
             for effect_id, number in calls.items()
@@ -75,7 +75,7 @@ class InFlight:
         ]
 
     async def drop(self) -> None:
-        """Cut off effects in flight, and keep the answers so far."""
+        """Cut off all effects in flight, and keep the answers that have arrived."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -1,8 +1,8 @@
 """The journal: a run as the list of its events, chained by digests.
 
-Rule 1: the journal is the truth. A run's snapshot, path, thoughts, questions and usage are one fold over it.
+Rule 1: the journal is the truth. One fold over the journal gives a run's snapshot, path, thoughts, questions and usage.
 Rule 2: an answer is on disk before it is used; a call that counts against a budget is on disk before it goes out.
-Rule 3: the digest of each line covers the line before, which reveals a changed, lost or foreign line.
+Rule 3: the digest of each line covers the digest of the line before, which reveals a changed, lost or foreign line.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from ..records import Line
 T = TypeVar("T")
 
 DIRECT_LINES: Final = 200
-"""Longest journal that is folded on the event loop, in less than 20 ms."""
+"""The most lines of a journal that is folded on the event loop. The fold takes less than 20 ms."""
 
 HEAD_CHARS = 200
-"""Characters of a problem or an answer that lists show."""
+"""The length, in characters, to which lists cut a problem or an answer."""
 
 SCHEMA = 1
 """Version of the entries below; a journal of a newer version is refused."""
@@ -51,11 +51,11 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     listed_documents: tuple[str, ...] = ()
     """Names of the operator's listed documents that the request named."""
     seats: tuple[str, ...] = ()
-    """Models that answer side by side."""
+    """The models of a panel, which answer in parallel."""
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
-    """The first entry, the request for the run. Before the run is accepted, it is an order."""
+    """The first entry: the request for the run. Until the run is accepted, the request is called an order."""
 
     strategy: str
     problem: str
@@ -67,7 +67,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     forked_at: int | None = None
     schema: int = SCHEMA
     why: str = ""
-    """The reason for the strategy, if the user did not name it."""
+    """The reason why the strategy was chosen, if the user did not name a strategy."""
     version: int = 0
     warnings: tuple[str, ...] = ()
     """Problems known from the start that may matter to the result."""
@@ -78,18 +78,18 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     reworded: dict[str, str] = {}
     """The reworded questions of a fork, by their ids."""
     prompts: dict[str, str] = {}
-    """Prompts of stages in place of the strategy's own, by `STRATEGY.STAGE`."""
+    """Prompts that replace the strategy's own prompts, by `STRATEGY.STAGE`."""
     checks_form: bool = False
-    """Whether the verifier checks the answer in the form."""
+    """Whether the verifier checks the answer once it is in the form."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
-    """A call is about to go out. Written only if a limit must survive a crash.
+    """A call is about to go out. This entry is written only if a limit must survive a crash.
 
     Attributes:
-        tokens: The tokens of the dearest answer so far, which may not be written yet.
-        usd: The dollars of the dearest answer so far.
-        refused: Whether the entry withdraws an earlier entry, because the provider refused the call for its rate.
+        tokens: The tokens of the most expensive answer so far, since that answer may not be written yet.
+        usd: The dollars of the most expensive answer so far.
+        refused: Whether the entry withdraws an earlier entry, because a rate limit made the provider refuse the call.
     """
 
     id: str
@@ -99,18 +99,18 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
 
 
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
-    """An event settled the effect `id`. Without an `id`, it ended or closed the run."""
+    """An event settled the effect `id`. An event without an `id` ended or closed the run."""
 
     id: str | None
     event: Event
     reading: Reading | None = None
-    """The recorded reading of an answer. None to read it again."""
+    """The recorded reading of an answer. None if the answer is to be read again."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
-    """The run was resumed, perhaps with new limits or participants; this lifts an earlier stop.
+    """The run was resumed, perhaps with new limits or participants. This lifts an earlier stop.
 
-    New limits lift a closing as well, and all events after it.
+    New limits also lift a closing, and all events after the closing.
     """
 
     budget: Budget | None = None
@@ -118,7 +118,7 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
 
 
 class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults=True):
-    """A user changed the limits of an active run, or paused or continued it; its drive follows."""
+    """A user changed the limits of an active run, or paused or continued the run. The drive of the run obeys."""
 
     budget: Budget | None = None
     paused: bool | None = None
@@ -138,7 +138,7 @@ _decoder = msgspec.json.Decoder(Entry)
 
 
 class Chain:
-    """Turns entries into lines, each digest covering the one before."""
+    """Turns entries into lines. The digest of each line covers the digest of the line before."""
 
     def __init__(self, run_id: str, seq: int = 0, digest: bytes | None = None) -> None:
         self.run_id, self.seq = run_id, seq
@@ -154,12 +154,12 @@ class Chain:
         return lines
 
     def extend(self, lines: Sequence[Line]) -> None:
-        """Continue after these lines."""
+        """Continue the chain after these lines."""
         if lines:
             self.seq, self.digest = lines[-1].seq, lines[-1].digest
 
     def check(self, line: Line) -> None:
-        """Check that a line is the next line of the chain, and continue after it.
+        """Check that a line is the next line of the chain, and continue the chain after the line.
 
         Raises:
             StoreError: `store_corrupt` names the run and the line.
@@ -174,13 +174,13 @@ def _digest(before: bytes, body: bytes) -> bytes:
 
 
 def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
-    """Check the chain and decode the entries of a whole journal; raises as `decode`."""
+    """Check the chain and decode the entries of a whole journal. Raises the same errors as `decode`."""
     chain = Chain(run_id)
     return list(decode(chain, lines)), chain
 
 
 def read_last(run_id: str, lines: Sequence[Line]) -> Entry:
-    """Check the chain of a whole journal and return its last entry; raises as `decode`."""
+    """Check the chain of a whole journal and return its last entry. Raises the same errors as `decode`."""
     chain = Chain(run_id)
     next(decode(chain, lines[:1]))
     for line in lines[1:]:
@@ -192,7 +192,7 @@ def decode(chain: Chain, lines: Iterable[Line]) -> Iterator[Entry]:
     """Check and decode the next entries of a chain, one after the other.
 
     Raises:
-        StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote the journal.
+        StoreError: `store_corrupt` names the run and the line. `store_newer`: a newer version wrote the journal.
     """
     for line in lines:
         chain.check(line)

@@ -1,4 +1,4 @@
-"""Observers of a driven run. A resumption never depends on an observer."""
+"""Observers of a driven run. A run can always be resumed without its observers."""
 
 import logging
 import re
@@ -17,35 +17,35 @@ from .run import Run
 _LOG = logging.getLogger("reasonry")
 
 HELD_CHARS: Final = 1_024
-"""A key of at most this length never appears in streamed text."""
+"""A secret key of at most this length never appears in streamed text."""
 
 _TO_LAST_BREAK = lazy_pattern(r".*[^!-~]", re.DOTALL)
 """Matches text up to its last character that is blank or outside ASCII."""
 
 
 class Observer:
-    """Receives the events of a run on the loop that drives it; each method must return quickly and not raise."""
+    """Receives the events of a run, on the event loop of its drive. Each method must return quickly and not raise."""
 
     wants_text = False
     """Whether to stream answers, which costs a little per call."""
 
     def began(self, run_id: str, run: Run) -> None:
-        """The run is durable, or was resumed."""
+        """A drive of the run begins. A new run is durable by then."""
 
     def asked(self, pending: Pending) -> None:
-        """An effect is being performed."""
+        """The drive begins to perform an effect."""
 
     def text(self, effect_id: str, piece: str) -> None:
-        """A piece of an answer streamed in."""
+        """A piece of an answer has streamed in."""
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """An attempt failed and is repeated after a pause."""
+        """A request waits for `delay_s`, because an attempt failed or because of a rate limit."""
 
     def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
-        """An entry was folded. It becomes line `seq` of the journal unless another process writes first."""
+        """An entry was folded. The entry becomes line `seq` of the journal, unless another process writes first."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
-        """Lines of the journal are durable, one for each of the entries."""
+        """Lines of the journal are durable, one line for each of the entries."""
 
     def stepped(self, run: Run, step: Step) -> None:
         """An event was recorded and folded in."""
@@ -55,7 +55,7 @@ class Observer:
 
 
 class ContainedObserver(Observer):
-    """Forwards to an observer and logs its exceptions, so that it cannot break the run."""
+    """Forwards all calls to an observer and logs its exceptions, so that the observer cannot break the run."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -76,10 +76,10 @@ def _tell(name: str, method: Callable[..., None], *arguments: Any) -> None:
 
 
 class StreamedText:
-    """Masks keys in a text that streams in, wherever the pieces cut them.
+    """Masks secret keys in a text that streams in, even if a key is split between pieces.
 
-    It holds back last characters that may belong to a key, so that the ends of shown pieces reveal nothing about keys
-    in use.
+    The last characters are held back while they may belong to a key, so that the end of a shown piece reveals nothing
+    about keys in use.
     """
 
     def __init__(self, secrets: Secrets = SECRETS) -> None:
@@ -90,7 +90,7 @@ class StreamedText:
         broken = _TO_LAST_BREAK.match(piece)
         end = len(self._held) + broken.end() if broken else 0
         self._held += piece
-        # Releasing many characters at a time scans each character only a few times.
+        # Many characters are released at a time, so that each character is scanned only a few times.
         if len(self._held) - end > 2 * HELD_CHARS:
             end = len(self._held) - HELD_CHARS
         if not end:
@@ -99,6 +99,6 @@ class StreamedText:
         return shown
 
     def end(self) -> str:
-        """Return the rest of the text, which is complete."""
+        """End the text. Return its rest, with keys masked."""
         rest, self._held = self._held, ""
         return self._secrets.mask(rest)

@@ -1,7 +1,7 @@
 """The effects that the caller of a run performs: the questions of a coached run, and calls of the caller's own tools.
 
-A drive performs every other effect, and ends while the run is still active. The caller's answers and results become
-ordinary events, so any process can continue the run, even after a crash.
+A drive performs all other effects and then ends, although the run is still active. The caller's answers and results
+become ordinary events, so any process can continue the run, even after a crash.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ def questions(run: Run) -> list[Pending]:
 
 
 def handed_out(run: Run) -> Sequence[Pending]:
-    """Return the first questions in the order asked, as many as the budget covers; each answer counts as a call.
+    """Return the open questions that the budget covers, in the order asked. Each answer counts as a call.
 
-    A question stays handed out until it is answered.
+    An unanswered question is returned again by the next call.
     """
     kept, calls = closing_reserve(run), run.budget.calls
     if refuse_call(run, kept):
@@ -48,10 +48,10 @@ def waiting_calls(run: Run) -> list[Pending]:
 
 
 def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tuple[str, Event]]:
-    """Return a caller's results, JSON data by effect, as events; leave out results that are already recorded.
+    """Turn a caller's results (JSON data by effect id) into events. Leave out results that are already recorded.
 
     Raises:
-        ConflictError: The run does not wait for the call, or has another result for it. No result is accepted.
+        ConflictError: The run does not wait for a call, or already has another result for it. No result is accepted.
     """
     waiting = [pending.id for pending in waiting_calls(run)]
     recorded = {settled.id: settled.event for settled in run.events}

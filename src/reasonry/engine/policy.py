@@ -20,24 +20,24 @@ from .telemetry import Meter
 MAX_ATTEMPTS = 4
 """The default number of attempts at a question whose errors are retryable."""
 REASONING_TOKENS = 24_576
-"""Tokens that a model that reasons by itself may take besides its reply."""
+"""Extra tokens, besides the reply, for a model that reasons by itself."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
     """Concurrency, retries, time-outs and rate limits of runs.
 
     Args:
-        max_concurrency: Effects of one run performed at once.
-        max_attempts: Requests for one question. Refusals for the provider's rate do not count.
+        max_concurrency: How many effects of one run may be performed at once.
+        max_attempts: The most requests for one question. Requests refused because of a rate limit do not count.
         call_timeout_s: Seconds until a call to a model counts as lost.
-        max_output_tokens: Tokens of one reply, hidden reasoning included. Defaults to the limit of the stage.
+        max_output_tokens: The most tokens of one reply, hidden reasoning included. Defaults to the limit of the stage.
         tool_timeout_s: Seconds until a tool counts as failed.
-        backoff_s: First pause between attempts; doubles, with full jitter.
+        backoff_s: The first pause between attempts. It doubles with each attempt and has full jitter.
         max_backoff_s: The longest pause between attempts, whatever `Retry-After` says.
-        cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the other calls
-            find it in the provider's cache. Defaults to the model's `caches_prompts`.
-        rates: Calls and tokens in any minute, over all runs of this process that share this policy.
-        meter: Counts the work of these runs.
+        cache_warmup: Whether the first of several calls with a long common prefix is sent alone, so that the other
+            calls find the prefix in the provider's cache. Defaults to the model's `caches_prompts`.
+        rates: The most calls and tokens in any minute, over all runs of this process that share this policy.
+        meter: Counts the work of the runs that share this policy.
 
     Raises:
         UsageError: A number is not above 0, or a count is not a whole number.
@@ -66,17 +66,17 @@ class Policy(Struct, frozen=True, kw_only=True):
                 raise UsageError(f"{name} must be a whole number, got {value!r:.60}", option=name)
 
     def pause_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """Return the pause after a failed attempt, counted from 1."""
+        """Return the pause in seconds after a failed attempt. Attempts are counted from 1."""
         if retry_after_s is not None:
             return min(max(retry_after_s, 0.0), self.max_backoff_s)
         return random.uniform(0, self.longest_pause_s(attempt))
 
     def longest_pause_s(self, failures: int) -> float:
-        """Return the pause after failures in a row, before any jitter."""
+        """Return the pause in seconds after this many failures in a row, before any jitter."""
         return min(self.backoff_s * 2 ** min(failures - 1, 30), self.max_backoff_s)
 
     def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
-        """Return the token limit of a reply, doubled after a reply that was cut off."""
+        """Return the token limit of a reply. It is doubled if an earlier reply to the question was cut off."""
         limit = self.max_output_tokens or ask.max_output_tokens
         if limit is None:
             return None
@@ -87,7 +87,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class Tools(Protocol):
-    """The tools a run may call, fixed when it starts."""
+    """The tools that a run may call. They are fixed when the run starts."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool, or raise `ToolError`."""
@@ -99,11 +99,11 @@ class Performers(Struct, frozen=True):
 
     Args:
         judge_model: Scores thoughts. Defaults to the model.
-        draft_model: Proposes thoughts that are valued afterwards. Defaults to the model.
-        seats: Models that answer side by side. Each seat defaults to the model.
+        draft_model: Proposes thoughts that a judge scores afterwards. Defaults to the model.
+        seats: The models of a panel, which answer in parallel. Each seat defaults to the model.
         prices: The prices that the user named.
-        callers_tools: The tools of the run's caller. The drive ends once all other effects are performed.
-        opened_s: Seconds of the run's time spent on opening the performers.
+        callers_tools: The names of the caller's own tools. The drive ends once all other effects are performed.
+        opened_s: How many seconds of the run's time it took to open the performers.
         names: The names of the performers in the record.
     """
 
@@ -132,7 +132,7 @@ class Performers(Struct, frozen=True):
         """Check that a run that ended by itself has used all lines of its scripts.
 
         Raises:
-            ModelError: `script_left_over` names the lines and their stages.
+            ModelError: `script_left_over`: lines are unused. The message names the lines and their stages.
         """
         ended = run.snapshot.conclusion
         if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
@@ -144,7 +144,7 @@ class Performers(Struct, frozen=True):
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
-    """Tell the models that read from a file which questions of the run they have answered."""
+    """Tell the models that read replies from a file which questions of the run are already answered."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
     settled = {event.id for event in run.events}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}

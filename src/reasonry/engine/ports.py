@@ -1,4 +1,4 @@
-"""The interfaces through which the engine reaches models, verifiers and tools; packages above implement them."""
+"""The interfaces through which the engine reaches models, verifiers and tools. Higher-level packages implement them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,30 +11,30 @@ from ..core.events import Answered, Usage, Verified
 from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""Exceptions to pass on; any other, even SystemExit, is a failure of the performer and must not end the process."""
+"""Exceptions to pass on. Any other exception, even SystemExit, counts as a failed call and must not end the process."""
 
 OnText = Callable[[str], None]
-"""Called with each piece of text as it streams in."""
+"""A function that receives each piece of a text as it streams in."""
 
 
 class Question(Struct, frozen=True):
-    """One call to a model: the ask, and its place in the run."""
+    """A question to a model: the `Ask`, with the id of its effect and its stage in the run."""
 
     id: str
     stage: str
     ask: Ask
     timeout_s: float | None = None
     on_hidden: OnText | None = None
-    """Called with pieces of a streamed answer that cost tokens but are no part of its text, such as reasoning."""
+    """A function that receives streamed pieces that cost tokens but are no part of the answer, such as reasoning."""
 
     @property
     def prompt(self) -> str:
-        """The whole text of the question, to estimate its tokens."""
+        """The whole text of the question, for an estimate of its tokens."""
         return self.ask.text
 
 
 def is_rate_limit(error: BaseException) -> bool:
-    """Whether a provider has refused a request only because of its rate: the same request succeeds later."""
+    """Whether a provider refused a request only because of a rate limit, so that the same request may succeed later."""
     if not isinstance(error, ModelError) or not error.retryable:
         return False
     return error.code == "rate_limited" or (
@@ -43,7 +43,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """The fault of an unusable reply, or of part of a reply, that still has its cost."""
+    """An unusable or incomplete reply. Its `usage` is booked, because the reply costs tokens all the same."""
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
         super().__init__(
@@ -61,33 +61,33 @@ class Model(Protocol):
 
     A model may have further attributes:
 
-    - `caches_prompts = True`: its provider caches prompts, so the first call of a fan-out goes alone.
+    - `caches_prompts = True`: its provider caches prompts, so the first of several similar calls is sent alone.
     - `price`, an `engine.prices.PriceOf`: if it returns None, a run with a limit on dollars needs a price from the
       user. A model without `price` states the dollars with its answers.
-    - `is_free = True`: its answers cost nothing. For other models, an estimate replaces an impossible usage, and a
-      missing usage in a run with a limit on tokens or dollars.
+    - `is_free = True`: its answers cost nothing. For any other model, an estimate replaces a missing or impossible
+      usage if the model has a `price`, or if a limit on tokens or dollars applies.
     - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
-    - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
-    - `rewind`: it keeps its place in a file; see `models.scripted`.
-    - `rewinds_for_others = True`: answers of other models too stand for lines of its file.
+    - `takes_tools = True`: it accepts the tools of a question, and writes its tool calls as `with_calls` does.
+    - `rewind`: a method that skips the lines of its file that a run has used; see `models.scripted`.
+    - `rewinds_for_others = True`: answers that other models gave to the run also use up lines of its file.
     - `left_over`: the unused lines of its file; see `models.scripted`.
 
     A model that draws several samples in one request is a `SamplingModel`.
 
     Attributes:
-        name: As a user would write it after `--model`.
+        name: The name as a user would write it after `--model`.
     """
 
     name: str
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer one question. `at_ms` is left 0; `usage.calls` is 1.
+        """Answer one question. The answer has `at_ms` 0 and `usage.calls` 1.
 
         Raises:
-            ModelError: There is no answer; `retryable` and `retry_after_s` say whether and when to try again. With
-                `degraded=True` in its details the model will send another form of request, which does not count as an
-                attempt.
-            BrokenReplyError: The reply is no answer; its usage is booked.
+            ModelError: There is no answer. `retryable` and `retry_after_s` say whether and when to try again. If the
+                details contain `degraded=True`, the model will repeat the request in another form, and the failed
+                request does not count as an attempt.
+            BrokenReplyError: The reply is unusable. Its usage is booked.
         """
         ...
 
@@ -100,17 +100,17 @@ class SamplingModel(Model, Protocol):
 
     @property
     def takes_n(self) -> bool:
-        """Whether the server supports that; once False, the engine uses only `answer`."""
+        """Whether the server can draw several samples in one request. If False, the engine calls only `answer`."""
         ...
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """Answer a question in one request, at least once and at most `samples` times.
+        """Draw at least one and at most `samples` answers to a question in one request.
 
-        The first answer's usage has `calls` 1, the prompt's tokens and all usage that cannot be split; the others have
-        `calls` 0 and their share of the output, so that they add up to the usage of the request.
+        The usage of the first answer has `calls` 1, the prompt's tokens and all usage that cannot be split. Each other
+        answer has `calls` 0 and its share of the output. Together, they add up to the usage of the request.
 
         Raises:
-            ModelError: As `answer`.
+            ModelError: As in `answer`.
         """
         ...
 
@@ -125,13 +125,13 @@ class Verifier(Protocol):
     """Proves candidates right or wrong, in code.
 
     Attributes:
-        name: As a user would write it after `--verifier`.
+        name: The name as a user would write it after `--verifier`.
     """
 
     name: str
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a candidate. A failure is the verdict `unknown` with `failed`, and the reason as `detail`."""
+        """Check a candidate. If this is not possible, return `unknown`, with `failed` and the reason as `detail`."""
         ...
 
 
@@ -139,8 +139,8 @@ class Tool(Protocol):
     """A tool that a run can call.
 
     Attributes:
-        name: Unique in its catalog.
-        description: For the model.
+        name: The name, unique in the catalog of tools.
+        description: The description that the model reads.
         parameters: JSON schema of the arguments object.
     """
 
@@ -152,6 +152,6 @@ class Tool(Protocol):
         """Do the work and return JSON data.
 
         Raises:
-            ToolError: The work failed; the message is fit to be shown to a model.
+            ToolError: The work failed. The message may be shown to a model.
         """
         ...

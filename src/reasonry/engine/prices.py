@@ -1,4 +1,4 @@
-"""Prices of calls, and the check that limits on dollars have them."""
+"""Prices of calls, and the check that a limit on dollars has a price for every model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
 
 
 class Price(Struct, frozen=True):
-    """US dollars per million tokens, cached tokens included."""
+    """US dollars per million input tokens (`taken`) and output tokens (`made`). Cached input tokens cost the same."""
 
     taken: float
     made: float
@@ -40,7 +40,7 @@ class Price(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """A user's prices by model; `""` stands for all other models."""
+    """A user's prices by model name. The name `""` stands for all other models."""
 
     named: dict[str, Price] = {}
 
@@ -85,7 +85,7 @@ class Prices(Struct, frozen=True):
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return the price specs for these models by name, each from the first layer with a price for the model."""
+    """Return a spec `NAME=IN/OUT` for each model that has a price, from the first layer with a price for the model."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
@@ -93,10 +93,10 @@ def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, 
 def check_priced(limit: str, models: Iterable[Model], prices: Prices) -> None:
     """Check that every model has a price. Otherwise a limit on dollars would have no effect.
 
-    A program's own model without `price` states its dollars with each answer. `limit` is the user's name for the limit.
+    A program's own model without `price` passes, since its answers state the dollars. `limit` names the limit.
 
     Raises:
-        UsageError: `price_unknown`.
+        UsageError: `price_unknown`: the price of a model is not known.
     """
     priced = {model.name: prices.of(model) or getattr(model, "price", None) for model in models}
     unknown = sorted(name for name, price in priced.items() if price and price(1, 1, 0) is None)

@@ -1,4 +1,4 @@
-"""Rates of providers: the user's limits, and the gate of a provider that has refused a call."""
+"""Rate limits of providers: the limits that the user sets, and the gate that a provider's refusal closes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .ports import provider_of
 WINDOW_S = 60.0
 
 Limit = int | Mapping[str, int] | None
-"""A limit for each provider, or limits by provider, with `*` for all others: `{"openai": 500, "*": 50}`. None for no
-limit."""
+"""One limit for every provider, or limits by provider, with `*` for all others: `{"openai": 500, "*": 50}`. None means
+no limit."""
 
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
-"""Waits for a place under a provider's limit for all processes of a store, and holds it. Arguments: the provider,
-the seconds until an unreleased place ends, and a function to call with the seconds to wait."""
+"""Waits for a place under the limit of a provider that all processes of a store share, and holds the place. Arguments:
+the provider, the seconds until an unreleased place expires, and a function to call with the seconds to wait."""
 
 
 class RateLimits:
     """Rate limits of all runs of an app, or of a program that passes the same limits to each `solve`.
 
     Args:
-        requests: Calls in any minute.
-        tokens: Tokens in any minute: an estimate while a call is in flight, and then the provider's count.
+        requests: The most calls in any minute.
+        tokens: The most tokens in any minute: estimated while a call is in flight, then as the provider counts them.
 
     Raises:
         UsageError: A limit is below 1.
@@ -63,14 +63,14 @@ def _by_provider(limit: Limit) -> Mapping[str, int]:
 
 @dataclass
 class CountedCall:
-    """A call that counts against a limit; `tokens` may be corrected once they are known."""
+    """A call that counts against a limit. `tokens` may be corrected once the real tokens are known."""
 
     instant_s: float
     tokens: int
 
 
 class RateLimit:
-    """A sliding window over the last minute."""
+    """Limits calls and tokens in a sliding window of one minute."""
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self.requests, self.tokens = requests, tokens
@@ -78,7 +78,7 @@ class RateLimit:
         self._turn = asyncio.Lock()
 
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
-        """Wait until a call may go out, in the order they came; `pausing` is called with the seconds to wait."""
+        """Wait until a call may go out, in order of arrival. `pausing` is called with the seconds to wait."""
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
                 pausing(pause_s)
@@ -99,43 +99,43 @@ class RateLimit:
 
 
 MOST_AT_THE_GATE: Final = 64
-"""Most calls in flight at once before the gate opens to all calls."""
+"""The gate opens to all calls once its limit of calls in flight has grown beyond this count."""
 MOST_WAIT_S: Final = 900.0
-"""Longest wait of a call at a gate if its run has no limit in seconds."""
+"""The longest wait of a call at a gate, in seconds. The time limit of a run may shorten the wait."""
 UNCLEAR_WAIT_S: Final = 60.0
-"""The wait if a provider asks for a longer, negative or unreadable wait."""
+"""The wait, in seconds, if a provider asks for a negative or unreadable wait, or for more than `MOST_WAIT_S`."""
 
 
 class GateClosed(Exception):
-    """Ends an attempt before its request, because the gate of its provider has closed."""
+    """Raised to end an attempt before its request, because the gate of the provider has closed."""
 
 
 class Gate:
-    """Holds back calls to a provider that has refused a call for its rate. It reopens with a single call.
+    """Holds back calls to a provider after a refusal due to a rate limit. The gate first reopens for a single call.
 
-    Each successful call makes room for one more, so calls go out as fast as the provider accepts them.
+    Each successful call makes room for one more call in flight, so calls go out as fast as the provider accepts them.
     """
 
     def __init__(self) -> None:
         self._opens_s, self._refusals, self._out = 0.0, 0, set[object]()
         self._room: int | None = None
-        """Most calls in flight at once. None while the gate is open."""
+        """The most calls in flight at once. None while the gate is open to all calls."""
         self._changed = asyncio.Event()
 
     @property
     def is_open(self) -> bool:
-        """Whether calls need not enter the gate."""
+        """Whether calls may go out without entering the gate."""
         return self._room is None
 
     async def enter(self, call: object, until_s: float, pausing: Callable[[float], None]) -> None:
         """Wait until a call may go out. Each call has to `leave`, even if its wait was cancelled.
 
         Args:
-            until_s: The end of the wait, by the monotonic clock.
+            until_s: The time at which the wait ends, by the monotonic clock.
             pausing: Called with the seconds to wait.
 
         Raises:
-            TimeoutError: The gate stays closed until then.
+            TimeoutError: The gate stays closed until `until_s`.
         """
         while self._room is not None:
             now = time.monotonic()
@@ -160,7 +160,7 @@ class Gate:
             raise GateClosed
 
     def leave(self, call: object, *, came_through: bool) -> None:
-        """Note the end of a call, which may not have entered."""
+        """Note the end of a call. A call that never entered the gate is ignored."""
         if call not in self._out:
             return
         self._out.remove(call)
@@ -176,7 +176,7 @@ class Gate:
 
         Args:
             wait_s: The wait that the provider asked for, if any.
-            backoff_s: Returns the least wait after a number of refusals in a row.
+            backoff_s: Returns the shortest wait, in seconds, for a count of refusals in a row.
         """
         if time.monotonic() >= self._opens_s:
             self._refusals += 1

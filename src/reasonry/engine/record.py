@@ -1,4 +1,4 @@
-"""The record of a run: its result and trace, readable even after changes of the strategy's code."""
+"""The record of a run: its result and trace, readable even after the code of the strategy has changed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
 """The lists of a trace, in the order of the document."""
 
 _REPLAYED: Final = ("events", "path", "thoughts", "outcome")
-"""The parts that a replay compares."""
+"""The parts of a record that a replay compares."""
 
 Rows = Callable[[Iterable[Thought], int, dict[str, int]], Sequence[ThoughtRow]]
-"""Turns thoughts of a run into rows, given the number of thoughts before them and the first thought of each branch."""
+"""Turns a run's thoughts into rows, given the count of earlier thoughts and the first thought number of each branch."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Record:
 
     Args:
         head: The trace without its lists.
-        read_list: Returns the entries of a list as JSON data, with prompts as a `PromptLog` shortens them.
+        read_list: Returns the entries of a named list as JSON data. A `PromptLog` has shortened the prompts.
     """
 
     result: Result
@@ -42,7 +42,7 @@ class Record:
     read_list: Callable[[str], Iterable[Any]]
 
     def entries(self, name: str) -> Iterator[Any]:
-        """Yield the entries of one list."""
+        """Yield the entries of one list, with whole prompts."""
         prompts = PromptLog()
         for entry in self.read_list(name):
             if name == "questions":
@@ -51,9 +51,9 @@ class Record:
             yield entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
-        """Return the number of events before the answer to each question, and the number of all events.
+        """Return how many events precede the answer to each question, by question id, and how many events there are.
 
-        A fork at the former number asks that question again.
+        A fork that copies this many events asks the question again.
         """
         taken = [
             each["id"] for each in self.entries("events") if not each.get("lifted", each["type"] == "stopped")
@@ -127,7 +127,7 @@ def _event_document(settled: Settled) -> dict[str, Any]:
 
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
-    """Return the record of a run that cannot be folded, from its row and its events."""
+    """Make a record from the row and the events of a run that cannot be folded."""
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     is_answered = row.outcome in ANSWERED
@@ -152,7 +152,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
 
 
 def record_of(last: Entry | None) -> Record | None:
-    """Return the record of a run from its last entry; None while it is active."""
+    """Return the record that the last entry of an ended run holds. Return None for any other entry."""
     if not isinstance(last, Ended):
         return None
     whole = msgspec.json.decode(last.record, type=_Packed)
@@ -160,10 +160,10 @@ def record_of(last: Entry | None) -> Record | None:
 
 
 def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
-    """Return a row with the facts that its run's journal proves, without the strategy's code.
+    """Return a row, corrected by the facts in the journal of its run. The strategy's code is not needed.
 
-    The journal lacks the run's owner, its mark as a job, the time of its last write and, for an active run, the usage
-    of lost calls. Whether an active run is paused stays as its row says.
+    The journal does not tell the run's owner, whether the run is a job, when it was last written and, for an active
+    run, the usage of lost calls. Whether an active run is paused is taken from the row.
     """
     begun, _, participants = terms(entries)
     recorded = record_of(entries[-1])
@@ -202,7 +202,7 @@ def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
 
 
 def differences(row: RunRow, run: Run) -> list[str]:
-    """Return the parts of an ended run whose fold differs from its record.
+    """Return the names of the parts in which the fold of an ended run differs from the run's record.
 
     The parts are `events`, `path`, `thoughts` and `outcome`.
     """

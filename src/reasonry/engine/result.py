@@ -1,4 +1,4 @@
-"""The result of a run, alike on every surface."""
+"""The result of a run, the same on every surface (Python, command line, HTTP, MCP)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NODES = ("root_id", "frontier", "nodes")
 
 
 class Termination(Struct, frozen=True, omit_defaults=True):
-    """The end of a run: `reason` for programs, `detail` for people, `code` of an error that ended it."""
+    """The end of a run: `reason` for programs, `detail` for people, and `code` if an error ended the run."""
 
     reason: str
     detail: str = ""
@@ -51,13 +51,13 @@ class Result(Struct, Generic[T], frozen=True):
 
     Args:
         answer: None unless the run is solved or answered.
-        outcome: The end of the run in one word. None while it works or is paused.
-        rounds: Dependent rounds of model calls: the length of the run with unlimited concurrency.
-        duration_ms: Run time.
-        details: The strategy's own part, of the type `Strategy.details`.
+        outcome: The end of the run in one word. None while the run works or is paused.
+        rounds: How many rounds of model calls had to follow each other: the run's length with unlimited concurrency.
+        duration_ms: The run time in milliseconds, without pauses.
+        details: The strategy's own part of the result, of the type `Strategy.details`.
         warnings: Problems that did not end the run but may matter to its result.
-        best_answer: The best answer so far of a run that is neither solved nor answered.
-        output_type: The type of `output`. None for the answer as text.
+        best_answer: The best answer so far, if the run has ended neither solved nor answered.
+        output_type: The type of `output`. None means the answer as text.
         why: The reason for the result. None before the end.
     """
 
@@ -98,9 +98,9 @@ class Result(Struct, Generic[T], frozen=True):
             raise WorldError(message, code="output_invalid", run_id=self.run_id) from error
 
     def document(self, *, nodes: bool = True) -> dict[str, Any]:
-        """Return the result document, JSON data, with the strategy's own part at its top level.
+        """Return the result as a document of JSON data. The strategy's own part is at its top level.
 
-        Without `nodes` it has no nodes and no frontier of a tree, no drafts and no samples.
+        If `nodes` is False, the nodes and the frontier of a tree, drafts and samples are left out.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
@@ -178,7 +178,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 def _with_drafts_at_work(
     document: dict[str, Any], snapshot: Snapshot, strategies: Registry
 ) -> dict[str, Any]:
-    """Return the document of an active run, with the drafts or samples whose inner runs are active."""
+    """Return the document of an active run. Add the drafts or samples on which inner runs are at work."""
     document = dict(document)
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
@@ -191,10 +191,10 @@ def _with_drafts_at_work(
 
 
 def outcome_of(run: Run) -> Outcome | None:
-    """Return the outcome of a run in one word; None while it works or is paused."""
+    """Return the outcome of a run in one word, or None while the run works or is paused."""
     snapshot = run.snapshot
     if snapshot.status == "active":
-        # Only effects of the caller are open.
+        # It is the caller's turn if only effects of the caller are open.
         calls = waiting_calls(run) if run.participants.callers_tools else []
         is_callers_turn = run.participants.model == CALLER or 0 < len(calls) == len(run.open_effects)
         return "waiting" if is_callers_turn else None
@@ -209,7 +209,7 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return the answer of an ended run, or its best unrefuted text so far."""
+    """Return the answer of an ended run, or else its best text so far that no verifier refuted."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None
@@ -226,7 +226,7 @@ def _best_of(run: Run) -> str | None:
 
 
 def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, SessionRow]:
-    """Return the rows of a new run and of its session: a new one, or the named one, which then does not expire."""
+    """Return the rows of a new run and of its session. A session named by `session_id` does not expire."""
     asked, strategy, now = without_quoted(run.begun.problem), run.begun.strategy, run.begun.created_at_ms
     session = SessionRow(
         session_id or run_id,

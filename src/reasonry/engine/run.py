@@ -1,4 +1,4 @@
-"""A run as a fold over the entries of its journal, without a model."""
+"""A run as the fold over its journal: the state is computed from the entries alone, without a model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,25 +29,25 @@ class Asked(Struct, frozen=True):
     id: str
     stage: str
     prompt: str
-    """The prompt without the characters that it shares with an earlier prompt; see `PromptLog`."""
+    """The prompt without the prefix that it shares with an earlier prompt; see `PromptLog`."""
     reply: str | None = None
     read: str = ""
-    """How the reply was read; see `Step`."""
+    """How the reply was read: `Reading.title`."""
     tried: tuple[str, ...] = ()
     """The failures of the requests before the reply; see `Answered`."""
     shared: int = 0
-    """The number of characters that the prompt shares with the earlier prompt."""
+    """The length of the prefix that the prompt shares with the earlier prompt."""
 
 
 class Performed(Struct, frozen=True, omit_defaults=True):
-    """An effect as a view of the run shows it."""
+    """An effect of a run, in the form that views of the run show."""
 
     id: str
     kind: Literal["ask", "call_tool", "verify"]
     stage: str
     round: int
     at_ms: int = 0
-    """Run time of the first request for the effect."""
+    """The run time, in milliseconds, of the first request for the effect."""
     about: str = ""
     sample: int = 0
     text: str = ""
@@ -56,7 +56,7 @@ class Performed(Struct, frozen=True, omit_defaults=True):
 
 
 class Counts(Struct, frozen=True, omit_defaults=True):
-    """The numbers of a run's events, answers and thoughts."""
+    """How many events, answers and thoughts a run has."""
 
     events: int = 0
     answered: int = 0
@@ -64,7 +64,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptState(Struct, frozen=True, omit_defaults=True):
-    """The folded state of an active run after a line of its journal: a cache."""
+    """A cache: the folded state of an active run after a line of its journal."""
 
     begun: Begun
     strategy_version: int
@@ -85,44 +85,44 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
 
 
 _KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("budget") :]
-"""Members of the kept state that are attributes of `Run`."""
+"""Members of the kept state that `Run` has as attributes of the same names."""
 
 
 class Run:
     """The fold of a journal, updated entry by entry."""
 
     paused = False
-    """Whether the run begins no new effect."""
+    """Whether the run is paused and so begins no new effect."""
     closings = 0
-    """The number of times that a limit closed the run."""
+    """How many times a limit closed the run."""
     _before_closing: tuple[Snapshot, Settled] | None = None
-    """The snapshot before a limit closed the run, and the closing."""
+    """The snapshot before a limit closed the run, and the event that closed the run."""
     lifted = frozenset[int]()
-    """The places of events that no longer count: a closing that new limits lifted, and the events after it."""
+    """The positions of events that no longer count: the closing that new limits lifted, and all events after that."""
     unmarked: str | None = None
-    """The latest reply without a mark."""
+    """The latest reply that did not mark its answer."""
     in_part: tuple[str, ...] = ()
-    """The unread parts of replies that were read in part."""
+    """The lost parts of replies that were accepted in part."""
     spent = NOTHING
     reused = NOTHING
-    """The usage of the answers that a fork copied; not counted in `spent`."""
+    """The usage of the answers that a fork copied. `spent` does not include this usage."""
     dearest = NOTHING
-    """The usage of the dearest answer: the guess for calls whose answer was lost."""
+    """The usage of the most expensive answer. It is assumed for each call whose answer was lost."""
     lost = 0
-    """The number of calls without a recorded answer."""
+    """How many calls were recorded but never answered."""
     cut = NOTHING
-    """The known usage of calls that a stop cut off in flight; counted in `spent`."""
+    """The known usage of calls that a stop cut off in flight. `spent` includes this usage."""
     ended: Ended | None = None
     _before_end: tuple[Snapshot, Settled] | None = None
-    """The snapshot before a stop or a failure ended the run, and the event of that end."""
+    """The snapshot before a stop or a failure ended the run, and the event that ended the run."""
     _answered = 0
     skipped = Counts()
-    """The counts at the kept state where the fold began. The run's lists begin after it."""
+    """The counts of the kept state where the fold began. The run's lists begin after these counts."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
-        """The limits of the run, each with the run time of its start."""
+        """`budgets`: the limits that the run has had, each with the run time from which they applied."""
         self.strategies = strategies
         self.strategy = with_form(
             recorded_strategy(strategies, begun.strategy),
@@ -140,10 +140,10 @@ class Run:
         self.branches: dict[str, int] = {}
         """The number of the first thought of each branch."""
         self.origins: list[str] = []
-        """The effect whose event recorded each thought, or an empty text."""
+        """For each thought, the id of the effect whose event recorded the thought, or an empty text."""
         self._prompts = PromptLog()
         self.out: Counter[str] = Counter()
-        """The number of recorded calls that may still be answered, by effect."""
+        """How many recorded calls may still be answered, by effect."""
         self.is_whole = kept is None
         """Whether the fold began with the first line and so has the whole history."""
         if kept is None:
@@ -165,7 +165,7 @@ class Run:
 
     @property
     def counts(self) -> Counts:
-        """The numbers of all events, answers and thoughts so far."""
+        """How many events, answers and thoughts the run has so far."""
         before = self.skipped
         return Counts(
             before.events + len(self.events),
@@ -174,7 +174,7 @@ class Run:
         )
 
     def keep(self) -> KeptState | None:
-        """Return the folded state as the start of a later fold; None for a run that has ended or was closed."""
+        """Return the folded state, as the start of a later fold, or None for a run that has ended or was closed."""
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
@@ -182,10 +182,10 @@ class Run:
         return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold an entry. Return the step of an event, or of a resumption that lifts the end of the run.
+        """Fold an entry. Return a step if the entry is an event, or a resumption that lifts the end of the run.
 
         Raises:
-            ConflictError: The event does not fit the run, which is unchanged.
+            ConflictError: The event does not fit the run. The run is unchanged.
         """
         match entry:
             case Settled():
@@ -194,7 +194,7 @@ class Run:
                 self.out[effect_id] = max(0, self.out[effect_id] - 1)
             case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
-                # After the end of the run, its record must count the call too.
+                # If the run has ended, its record must be written again, to count the call too.
                 self.ended = None
                 if tokens or usd is not None:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
@@ -228,10 +228,10 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event, with its step if known. `events[-1]` is then the entry to write.
+        """Fold an event; `step` is its step, if already known. Then `events[-1]` is the entry to write.
 
         Raises:
-            ConflictError: The event does not fit the run, which is unchanged.
+            ConflictError: The event does not fit the run. The run is unchanged.
         """
         effect_id, event = settled.id, settled.event
         step = step or self.step_after(settled)
@@ -258,7 +258,7 @@ class Run:
         return step
 
     def step_after(self, settled: Settled) -> Step:
-        """Return the step of an event, without folding it in; raises as `take`."""
+        """Return the step of an event without folding the event. Raises the same errors as `take`."""
         snapshot, left = self.snapshot, self.snapshot.calls_left
         if left is not None and self.counts.events < (self.begun.forked_at or 0):
             # The forked run paid for the answer.
@@ -274,7 +274,7 @@ class Run:
         return reword(step, self.begun.reworded)
 
     def _reopen(self) -> Step | None:
-        """Lift a stop or an outside failure; recorded answers stay."""
+        """Lift the stop or the outside failure that ended the run, if any. Recorded answers are kept."""
         if self._before_end is None:
             return None
         before, last = self._before_end
@@ -312,12 +312,12 @@ class Run:
 
     @property
     def last_questions(self) -> tuple[Ask, ...] | None:
-        """The questions for closing the run; None for a run that cannot or must not be closed."""
+        """The questions that would close the run now. None for a run that cannot or must not be closed."""
         return last_questions(self.strategy, self.snapshot, self.strategies) if self.budget.closes else None
 
     @property
     def open_effects(self) -> tuple[Pending, ...]:
-        """The effects the run waits for."""
+        """The effects for which the run waits."""
         return open_effects(self.snapshot)
 
     def _book(self, effect_id: str | None, event: Event) -> None:
@@ -336,18 +336,18 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Book recorded calls as lost, except for calls that a stop counted."""
+        """Book the recorded calls that are still open as lost, except for `cut` calls, which a stop has counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run, with lost calls."""
+        """The usage of the run. Lost calls and open recorded calls count as calls."""
         return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
 
     @property
     def ledger(self) -> Ledger:
-        """The run's budget and its usage; a lost answer counts as much as the dearest answer."""
+        """The run's budget and its usage. A lost answer counts as much as the most expensive answer."""
         lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
         unknown = lost + cut.calls
         usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))
@@ -357,7 +357,7 @@ class Run:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect for views. Its subject begins with the subjects of the enclosing effects."""
+    """Return an effect in the form for views. Its `about` begins with the `about` of each enclosing effect."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around, inside, path = list[Any](), snapshot.pending, pending.id
@@ -382,7 +382,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
     """Fold a run's journal, without a model.
 
     Raises:
-        ConflictError: `strategy_changed` or `strategy_unknown`.
+        ConflictError: `strategy_changed` (an entry does not fit the strategy) or `strategy_unknown` (it is missing).
     """
     rest = iter(entries)
     first = next(rest)
@@ -400,7 +400,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
-    """Fold the entries after the first into a run, with each answer read again; yield its requests as they are made."""
+    """Fold all entries after the first into a run, and read each answer again. Yield the run's requests in order."""
     yield from run.open_effects
     for entry in entries:
         if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
@@ -422,9 +422,9 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
-    """Return the error of a journal that does not fit its strategy; its lines are whole, as their digests show."""
+    """Return the error for a journal that does not fit its strategy. The digests have shown that no line is damaged."""
     if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
-        # The error of an inner run.
+        # The strategy of an inner run is missing.
         return ConflictError(str(error), code="strategy_unknown", line=line)
     today = recorded_strategy(strategies, begun.strategy).version
     return ConflictError(
@@ -460,7 +460,7 @@ def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
 
 
 def reword(step: Step, texts: Mapping[str, str]) -> Step:
-    """Return a step with new texts of open questions, by their ids."""
+    """Return a step whose open questions have new texts. `texts` maps question ids to texts."""
     if not texts:
         return step
     effects = tuple(_reword_one(pending, texts, pending.id) for pending in step.effects)
@@ -483,8 +483,8 @@ def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> P
 class PromptLog:
     """Shortens the prompts of one run, or restores them, in the order asked.
 
-    The log compares a prompt with the prompt before it in the same inner run (`e4/e2` is in the inner run `e4`), and
-    the first prompt of an inner run with the prompt before it in the whole run.
+    The log compares a prompt with the previous prompt of the same inner run (`e4/e2` is in the inner run `e4`). It
+    compares the first prompt of an inner run with the previous prompt of the whole run.
     """
 
     def __init__(self) -> None:
@@ -492,7 +492,7 @@ class PromptLog:
         self._before = ""
 
     def shorten(self, effect_id: str, prompt: str) -> tuple[int, str]:
-        """Return the number of characters that a prompt shares with the earlier prompt, and its rest."""
+        """Return the length of the prefix that a prompt shares with the earlier prompt, and the rest of the prompt."""
         shared = _shared_length(self._earlier(effect_id), prompt)
         self._note(effect_id, prompt)
         return shared, prompt[shared:]

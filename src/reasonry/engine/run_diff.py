@@ -1,12 +1,11 @@
 """The first difference between two runs, and its consequences: a pure function over two records.
 
-Rule 1: the ids of effects align the requests of both runs to models, tools and verifiers. Effects are counted in the
-        order asked, so two runs of one strategy have the same ids until they diverge, in whatever order the answers
-        arrived.
+Rule 1: requests to models, tools and verifiers are matched by the ids of their effects. Ids are counted in the order
+        asked, so two runs of one strategy have the same ids until they diverge, in whatever order answers arrived.
 Rule 2: the runs diverge at the first effect that differs in its question or its answer, or that only one run has.
         Times and prices make no difference.
-Rule 3: the comparison of a fork with its run starts at the fork point: the copied answers are equal, though other
-        options may have worded their questions differently.
+Rule 3: the comparison of a fork with the run that it copied starts at the fork point. The copied answers are equal,
+        though different options may have worded their questions differently.
 """
 
 import re
@@ -20,7 +19,7 @@ from .record import Record
 Document = dict[str, Any]
 
 NO_DIFFERENCE: Final = frozenset({"at_ms", "usage", "model", "lost", "native", "value"})
-"""Members of an event that hold its time, its usage and its reading rather than its content."""
+"""Members of an event that do not count as a difference: its time, usage, model and reading."""
 _DESCRIBED: Final = (
     "run_id",
     "session_id",
@@ -35,16 +34,17 @@ _SPENT: Final = ("calls", "samples", "rounds", "input_tokens", "output_tokens", 
 
 
 def diff_runs(first: Record, second: Record) -> Document:
-    """Return the first difference of two runs and all their differing terms as a JSON document; `a` is the first run.
+    """Return the first difference between two runs and all differing terms as a JSON document. `a` is the first run.
 
     Returns:
-        `runs`: a description of each; `fork`: {`of`: `a` or `b`, `at`: its event}, or None; `problem`, `answer`:
-        {`same`, `a`, `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or
-        {`what`: `question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`:
-        [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of the strategy, model, options and limits that differ.
+        `runs`: a description of each run; `fork`: {`of`: the copied run, `a` or `b`, `at`: the count of copied events},
+        or None; `problem`, `answer`: {`same`, `a`, `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls
+        and claims; `parting`: the first difference, {`what`: `question`, `outcome`, `only_a`, `only_b`, `strategy` or
+        `end`, `id`, `stage`, `a`, `b`}, or None; `spend`: [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}], the
+        strategy, model, options and limits that differ.
 
     Raises:
-        UsageError: Both records are of the same run.
+        UsageError: Both records belong to the same run.
     """
     runs = (first, second)
     traces: list[Document] = [{**run.result.document(), **run.head} for run in runs]
@@ -80,7 +80,7 @@ def _sides(values: Sequence[Any]) -> Document:
 
 
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Return the values of both sides under each name that either of them has."""
+    """Return a row for each name on either side, with the values of both sides."""
     names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 
@@ -89,7 +89,7 @@ def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
 
 
 def _effects(run: Record) -> dict[str, Document]:
-    """Return the requests and their results, by the ids of the effects."""
+    """Return the requests of a run and their results, by effect id."""
     found = {
         entry["id"]: {"stage": entry["stage"], "prompt": entry["prompt"]}
         for entry in run.entries("questions")
@@ -109,7 +109,7 @@ def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
 def _part(
     traces: Sequence[Document], asked: Sequence[Mapping[str, Document]], shared: Collection[str]
 ) -> tuple[int, Document | None]:
-    """Return the number of equal effects, and the first difference."""
+    """Return how many effects come before the first difference, and the difference, if any."""
     nowhere, strategies = {"id": None, "stage": None}, [trace["strategy"] for trace in traces]
     if strategies[0] != strategies[1]:
         return 0, {"what": "strategy", **nowhere, **_sides(strategies)}
@@ -129,7 +129,7 @@ def _difference(a: Document | None, b: Document | None) -> str | None:
         return "only_b" if a is None else "only_a"
     # A record that was made from events alone has no questions.
     asks = [(effect["stage"], effect["prompt"]) for effect in (a, b) if "prompt" in effect]
-    # Of different kinds: a model was asked, and a tool called.
+    # The kinds differ if one run asked a model and the other run called a tool.
     kinds = {effect.get("outcome", {}).get("type") for effect in (a, b)} - {None, "failed"}
     if len({*asks}) > 1 or len(kinds) > 1:
         return "question"

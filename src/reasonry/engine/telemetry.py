@@ -1,4 +1,4 @@
-"""OpenTelemetry spans by the conventions for HTTP, messaging and GenAI, without cost unless an SDK is set up."""
+"""OpenTelemetry spans that follow the conventions for HTTP, messaging and GenAI. Without an SDK, they cost nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CARRIED = ("traceparent", "tracestate")
 
 
 class TracedWork:
-    """Work with a span, if the program traces."""
+    """A piece of work, with a span if the program records traces."""
 
     def __init__(self, span: Span | None = None) -> None:
         self._span = span
@@ -44,7 +44,7 @@ class TracedWork:
 
 
 class Meter:
-    """Counts the work of an app's runs, if a listener keeps the counts, such as `calls` or `deaths`, by labels."""
+    """Passes labeled counts of an app's work, such as `calls` or `deaths`, to a listener, if there is one."""
 
     def __init__(self) -> None:
         self.listener: Meter | None = None
@@ -55,7 +55,7 @@ class Meter:
             self.listener.add(name, by, **labels)
 
     def note_call(self, model: str, usage: Usage, error: BaseException | None) -> None:
-        """Count a request to a model, its usage and its error."""
+        """Count a request to a model, its usage and its error, if any."""
         if self.listener is None:
             return
         labels = labels_of(model)
@@ -83,7 +83,7 @@ def trace_work(
     facts: Mapping[str, Any],
     carried: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace the work of a `with` block in a span; `carried` is the `trace_context` of the request for it, if any."""
+    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the process that requested it."""
     tracer = _find_tracer()
     if tracer is None:
         yield TracedWork()
@@ -95,7 +95,7 @@ def trace_work(
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         context = TraceContextTextMapPropagator().extract(texts)
-    # The SDK would record the unmasked messages of libraries and servers.
+    # By default, the SDK would record the messages of libraries and servers unmasked.
     with tracer.start_as_current_span(
         name,
         context=context,
@@ -116,7 +116,7 @@ def trace_work(
 
 
 def trace_context() -> dict[str, str]:
-    """Return the trace context for another process; empty for untraced work."""
+    """Return the current trace context, for another process. Untraced work has an empty context."""
     carried = dict[str, str]()
     if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -126,11 +126,11 @@ def trace_context() -> dict[str, str]:
 
 
 def _find_tracer() -> Tracer | None:
-    """Return the tracer, if the program has set up an SDK; a program without an SDK imports nothing."""
+    """Return the tracer, or None if the program has not set up an SDK. In that case, nothing is imported."""
     api: Any = sys.modules.get("opentelemetry.trace")
     if api is None:
         return None
-    # A library may have loaded the API alone.
+    # A library may have loaded the API without an SDK.
     is_set_up = not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
     return api.get_tracer("reasonry") if is_set_up else None
 
@@ -152,7 +152,7 @@ def facts_of_run(row: RunRow) -> dict[str, Any]:
 
 
 def facts_of_request(model: str, question: Question, samples: int) -> dict[str, Any]:
-    """Return the attributes of a request's span before the answer."""
+    """Return the attributes of a request's span that are known before the answer."""
     ask, url = question.ask, provider_of(model).partition(":")[2]
     server = urlsplit(url if "//" in url else "")
     labels = labels_of(model)
@@ -171,7 +171,7 @@ def facts_of_request(model: str, question: Question, samples: int) -> dict[str, 
 
 
 def facts_of_answers(answers: Sequence[Answered]) -> dict[str, Any]:
-    """Return the attributes of a request's span after the answer."""
+    """Return the attributes of a request's span that the answer adds."""
     usage = sum((answer.usage for answer in answers), NOTHING)
     ends = [
         "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers

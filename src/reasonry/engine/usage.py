@@ -1,10 +1,10 @@
-"""The usage of a call: the provider's figures where they are possible, else an estimate.
+"""The usage of a call: the provider's figures if they are plausible, otherwise an estimate.
 
-Rule 1: the lengths of prompt and reply give an estimate. A stated figure is not believed below a quarter of it (three
-fifths for several samples, since some servers count only the first), or above one token per byte plus
+Rule 1: the lengths of prompt and reply give an estimate. A stated figure is implausible below a quarter of the estimate
+(three fifths for several samples, since some servers count only the first sample), or above one token per byte plus
 `MOST_HIDDEN_TOKENS` for hidden reasoning and a provider's additions to the prompt.
-Rule 2: the estimate, marked as such, replaces a figure that is not believed or unusable (absent, negative, text, …).
-Rule 3: a stated cost is believed within a factor of `MOST_OFF` of the price list, or where the list has no price.
+Rule 2: the estimate, marked as such, replaces a figure that is implausible or unusable (absent, negative, text, …).
+Rule 3: a list price replaces a cost that is missing, off by over a factor of `MOST_OFF`, or based on estimated tokens.
 """
 
 import math
@@ -22,16 +22,16 @@ from .ports import BrokenReplyError, Model, Question, is_rate_limit
 from .prices import PriceOf, Prices, no_price
 
 CHARS_PER_TOKEN = 4
-"""Characters of English text per token. A character beyond ASCII counts as three: other languages take more tokens."""
+"""Characters of English text per token. A non-ASCII character counts as three: other languages take more tokens."""
 
 BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
-"""The share of the estimate that a stated figure must reach: for one reply, and for several samples together."""
+"""The share of the estimate that a stated figure must reach, for one reply and for several samples together."""
 
 MOST_HIDDEN_TOKENS = 1_000_000
-"""More tokens than any model's hidden reasoning for a reply, or any provider's addition to a prompt."""
+"""An upper bound for the tokens of hidden reasoning before a reply, and of a provider's additions to a prompt."""
 
 MOST_OFF = 100
-"""The factor by which a call may be dearer or cheaper than its list price: discounts, tiers, fees."""
+"""The factor by which the cost of a call may differ from its list price, due to discounts, tiers and fees."""
 
 _RUN = lazy_pattern(r"(.)\1{3,}", re.DOTALL)
 
@@ -46,13 +46,13 @@ class Stated(Struct, frozen=True):
 
 
 def weigh(text: str) -> int:
-    """Return the weight of a text for `tokens_of`; the weights of its pieces add up to the weight of the whole."""
+    """Return the weight of a text, which `tokens_of` needs. The weights of pieces add up to the weight of the whole."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + 2 * beyond
 
 
 def tokens_of(weight: int) -> int:
-    """Return the estimated tokens of a text of that weight."""
+    """Return the estimated tokens of a text that has this weight."""
     return -(-weight // CHARS_PER_TOKEN)
 
 
@@ -68,7 +68,7 @@ def meter(
 
     Args:
         replies: All samples, used or not.
-        reasoning: Text besides the replies, which some providers count.
+        reasoning: Reasoning text besides the replies. Some providers count it.
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
     parts = max(1, len(replies))
@@ -89,13 +89,13 @@ def estimate_usage(prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
 
 
 def guess(taken: int, made: int, price: PriceOf) -> Usage:
-    """Return the usage of a request from estimated tokens."""
+    """Return the usage of a request with estimated input tokens (`taken`) and output tokens (`made`)."""
     usd = price(taken, made, 0)
     return Usage(input_tokens=taken, output_tokens=made, usd=usd, estimated_tokens=taken + made)
 
 
 def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
-    """Return the usage stated by a program's own model, with estimates for missing and impossible figures."""
+    """Return the usage that a model states. Estimates replace missing and impossible figures."""
     silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
     figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
     if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
@@ -106,7 +106,7 @@ def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price
 
 
 def dollars(stated: Any) -> float | None:
-    """Return the cost that a provider states, if it is a possible cost."""
+    """Return the cost that a provider states, or None if the stated value is not a possible cost."""
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return None
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
@@ -115,7 +115,7 @@ def dollars(stated: Any) -> float | None:
 def _count_or_guess(
     stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
 ) -> tuple[int, int]:
-    """Return a number of tokens and its estimated part, which is 0 if the stated count is believed."""
+    """Return a token count, and its estimated part: 0 if the stated count is believed, otherwise all of it."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for a long row of the same character.
     fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
@@ -144,7 +144,7 @@ class Booking:
 
     Args:
         prices: The user's prices, which override the provider's.
-        is_limited: Whether a limit depends on the usage. Otherwise a program's own model may omit it.
+        is_limited: Whether a limit depends on the usage. Otherwise a program's own model may omit the usage.
     """
 
     def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
@@ -169,8 +169,8 @@ class Booking:
     def of_failure(self, error: BaseException) -> Usage:
         """Return the usage to book for a request without an answer.
 
-        A refused request costs nothing; refused for the provider's rate, it is not even a call. A request that was cut
-        off costs its prompt and the pieces so far.
+        A refused request counts as a call without tokens, or not at all if it was refused because of a rate limit. A
+        request that was cut off costs its prompt and the pieces so far.
         """
         stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
         if isinstance(error, ModelError) and not stated.tokens and not self._weight:
@@ -180,7 +180,7 @@ class Booking:
         return self._with_price(stated if known else so_far)
 
     def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
-        """Return the requested number of answers, with the usage of all answers."""
+        """Return the first `wanted` answers. Book the usage of the surplus answers on the first answer."""
         kept, surplus = list(answers[:wanted]), answers[wanted:]
         extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))

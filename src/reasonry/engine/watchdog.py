@@ -1,7 +1,7 @@
 """Ends a process whose event loop hangs, so that another process can resume its runs.
 
 A thread could not watch the loop, since a runaway regular expression holds the interpreter lock. The watcher is a child
-process that runs this file: it imports little, and nothing of the package.
+process that runs this file, which imports little, and nothing from the package.
 """
 
 import contextlib
@@ -12,27 +12,27 @@ import sys
 from collections.abc import AsyncGenerator
 
 STILL_S = 30
-"""Seconds that a loop may hang, by the child's ticks, which pause while the computer is suspended."""
+"""How many seconds the loop may hang. The child counts in ticks, which pause while the computer is suspended."""
 
 TICK_S = 1.0
 
 
 class Watchdog:
-    """Sends signs of life from the watched process; without `watching` it does nothing."""
+    """Sends heartbeats from the watched process. Outside of `watching`, it does nothing."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Send a sign of life, with the next run to fold, if any."""
+        """Send a heartbeat, with the id of the next run to fold, if any."""
         if self._pipe is not None:
-            # A full pipe, or one whose reader has died, must not block the process.
+            # A full pipe, or a pipe whose reader has died, must not block the process.
             with contextlib.suppress(OSError):
                 os.write(self._pipe, f"{run_id}\n".encode())
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Let the watchdog end this process if its loop hangs; not on Windows, which cannot wait for a pipe."""
+        """Let the watchdog end this process if its loop hangs. Do nothing on Windows, which cannot wait for pipes."""
         import asyncio
         import subprocess
 
@@ -65,7 +65,7 @@ WATCHDOG = Watchdog()
 
 
 def watch(pid: int, still_s: float, tick_s: float) -> None:
-    """Read signs of life of a process from standard input until it ends, and kill it if they stop."""
+    """Read the heartbeats of a process from standard input until the process ends. Kill it if the heartbeats stop."""
     # Ctrl-C is for the watched process, which may have work to finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_id, rest, quiet = b"", b"", 0
@@ -87,7 +87,7 @@ def watch(pid: int, still_s: float, tick_s: float) -> None:
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a signal or a debugger has stopped a process, where the system has `/proc`."""
+    """Whether a signal or a debugger has stopped a process. Always False on a system without `/proc`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")

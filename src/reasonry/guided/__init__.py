@@ -1,5 +1,5 @@
-"""Sessions of an outside agent's thoughts: the rules of a thought, lines and branches, history, export and import.
+"""Sessions of an outside agent's thoughts: the rules for thoughts, lines and branches, history, export and import.
 
-This room keeps the number, stage, branch and revision of an agent's thoughts consistent. Runs of strategies are in
-`engine`; neither room knows the other.
+This package keeps the number, stage, branch and revision of an agent's thoughts consistent. The package `engine` runs
+strategies; neither package imports the other.
 """

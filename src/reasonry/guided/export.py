@@ -1,7 +1,7 @@
-"""Exports a whole session as importable JSON data, or as Markdown.
+"""Export a whole session as JSON data that can be imported, or as Markdown.
 
-Thoughts are foreign text. In Markdown they keep lists, headings, emphasis and fenced code, but no links, images or
-tags, and invisible control characters are escaped. JSON keeps a session unchanged.
+Thoughts are untrusted text. In Markdown, lists, headings, emphasis and fenced code keep their meaning; links, images,
+tags and invisible control characters are escaped. JSON keeps a session unchanged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Find, convert and check the stages and fields that an agent names in its own spelling.
 
 `"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is parsed; `"accepted"` is the choice
-`ACCEPTED`. A value without such a meaning stays unchanged and is refused. Data is grouped by stage
-(`{"action_planning": {"action": …}}`), or flat: each name then belongs to the stages with a field of that name.
+`ACCEPTED`. A value that cannot be converted stays unchanged, and the check refuses it. Data may be grouped by stage
+(`{"action_planning": {"action": …}}`) or flat. In flat data, a value belongs to every stage that has its field.
 
 Rule: a value that fits its schema is never changed.
 """
@@ -35,14 +35,14 @@ _OF_ANY_STAGE = (
 
 
 def stages_named(call: ThinkingCall) -> tuple[str, ...]:
-    """Return the stages named in a call, in order, also from a text `a -> b`.
+    """Return the stages that a call names, in order. A text such as `a -> b` names several stages.
 
     Raises:
         UsageError: The call names too many stages.
     """
     named = () if call.stage is None else call.stage
     if isinstance(named, str):
-        # An arrow at an end leads from or to no other stage.
+        # An arrow at the beginning or at the end of the text has no meaning.
         parts = [part.strip() for part in named.replace("→", "->").split("->")]
         named = [*filter(None, parts)] or [named]
     if len(named) > MAX_PATH:
@@ -57,14 +57,14 @@ def stages_named(call: ThinkingCall) -> tuple[str, ...]:
 def settle_fields(
     strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
 ) -> tuple[ThinkingCall, list[str]]:
-    """Normalise the stages of a call, and move their fields into `data`.
+    """Normalize the stage names in a call, and move fields of stages from other arguments into `data`.
 
     Args:
-        others: Unknown arguments. Fields of a named stage, or of any stage if none is named, become `data`.
+        others: Unknown arguments. A field of the named stages (or, if none is named, of any stage) becomes `data`.
         max_chars: The limit for `data` as JSON.
 
     Returns:
-        The call, and a sentence for each dropped argument.
+        The changed call, and a sentence for each dropped argument.
 
     Raises:
         UsageError: A field is not plain JSON data.
@@ -77,7 +77,7 @@ def settle_fields(
     by_name: dict[str, list[Field]] = {}
     for field in chain.from_iterable(stage.fields for stage in (stages if names else strategy.stages)):
         by_name.setdefault(field.name, []).append(field)
-    # A name with different meanings has none.
+    # A name that has different schemas in several stages is ambiguous, so it does not count as a field.
     fields = [found[0] for found in by_name.values() if all(each.schema == found[0].schema for each in found)]
     data = _read_groups(call.data or {}, stages)
     dropped = _add_arguments(data, others, fields)
@@ -89,7 +89,7 @@ def settle_fields(
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
-    """Add the arguments that are fields to `data`, and return a sentence for each other argument."""
+    """Add to `data` each argument that is a field. Return a sentence for each other argument."""
     unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)
@@ -116,14 +116,14 @@ def _read_groups(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
-    """Find the field for a key in any spelling."""
+    """Find the field with this name, in any spelling."""
     return find_named(name, {field.name: field for field in fields})
 
 
 def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
-    """Convert the data of a thought: known fields get their names and types.
+    """Convert the data of a thought: known fields get their canonical names and their types.
 
-    Other keys stay. A null or blank field counts as omitted if its schema permits neither.
+    Other keys stay unchanged. A null or blank value counts as omitted if the schema of its field does not permit it.
     """
     known = list(fields)
     found: dict[str, Any] = {}
@@ -138,13 +138,13 @@ def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any
 
 
 def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Convert a value to its schema. A value without a clear meaning stays unchanged."""
+    """Convert a value so that it fits its schema. A value without a clear meaning stays unchanged."""
     if not any(faults(value, schema, "")):
         return value
     if isinstance(value, str) and "enum" in schema:
         return find_name(value, schema["enum"]) or value
     try:
-        # The words of a verdict say more than yes or no.
+        # A boolean is read only from an exact word or number, such as `yes` or 1.
         meant = truth(value) if schema.get("type") == "boolean" else fit_value(value, schema)
     except Misfit:
         return value
@@ -155,7 +155,7 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def check_fields(stages: Sequence[Stage[Any]], data: Mapping[str, Any]) -> None:
-    """Check the data of a thought against its stages. Unknown names are no fault.
+    """Check the data of a thought against its stages. Unknown names are permitted.
 
     Raises:
         UsageError: Required fields are missing or values do not fit their schemas; `fields` names them all.

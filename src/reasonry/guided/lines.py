@@ -1,7 +1,7 @@
-"""The lines of a session: their states, and the meaning of the numbers on them.
+"""The lines of a session: the main line and its branches, their states, and the lookup of thoughts by number.
 
-Numbers are the agent's own and may repeat on every line. A number is looked up on the caller's line, then on its parent
-lines up to the branching thought, then anywhere.
+The agent numbers its thoughts, and a number may occur several times. The number of a revised thought is looked up on
+the line of the new thought, then on the ancestors of this line up to the branching thought, then on every line.
 """
 
 import sys
@@ -17,7 +17,7 @@ from ..records import SessionRow, SessionView, ThoughtRow
 from ..text import show_value
 
 MAIN = "main"
-"""Names the main line, like the empty text, unless a branch has this name."""
+"""The name of the main line, unless a branch has this name. The empty text always names the main line."""
 _SHOWN_SPANS = 20
 _SHOWN_LINES = 8
 
@@ -30,72 +30,72 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """The state of a line of a session."""
 
     stage: str
-    """The stage. Empty if neither a strategy nor a stage was named, so that any stage may come first."""
+    """The current stage. Empty until a call names a strategy or a stage; then the first stage may be any stage."""
     number: int = 0
-    """The number of its latest thought, or 0."""
+    """The number of the line's latest thought, or 0 before the first thought."""
     total: int = 0
-    """The expected number of thoughts, by its latest thought."""
+    """The total number of thoughts, as the line's latest thought estimates it."""
     thoughts: int = 0
     branch_from: int | None = None
-    """The number of the thought from which a branch begins."""
+    """The number of the thought from which this branch begins, if any."""
     parent: str | None = None
-    """The parent branch, or None for the main line."""
+    """The name of the parent branch, or None if the parent is the main line."""
     score: float | None = None
-    """The latest score on this line, from `data.score`."""
+    """The line's latest score, from `data.score` or from a branch that the line merged."""
     merged: bool = False
-    """Whether another line has merged its latest thought."""
+    """Whether another line has merged this line since this line's latest thought."""
     score_before: float | None = None
-    """The score before the latest one."""
+    """The line's score before `score`."""
     predicted: str = ""
     """The prediction of the next observation, from `data.predict`."""
     passed_over: bool = False
-    """Whether another branch was selected since its latest thought."""
+    """Whether the agent has selected another branch since this line's latest thought."""
 
 
 class ClaimVerdict(Struct, frozen=True, array_like=True):
-    """A reader's verdict on a claim in a session."""
+    """The verdict of an independent reader on a claim in a session."""
 
     number: int | None
-    """The thought with the claim, if known."""
+    """The number of the thought that makes the claim, if known."""
     verdict: str
     """`confirmed`, `refuted` or `undecided`."""
     claim: str
     reason: str
     is_new: bool = False
-    """Whether no reply has reported it yet."""
+    """Whether no reply to the agent has reported this verdict yet."""
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
-    """The state of a session: everything needed to judge the next call, except the existing numbers."""
+    """The state of a session: everything needed to check the next call, except the numbers of the thoughts."""
 
     main: ThoughtLine
     branches: dict[str, ThoughtLine] = {}
-    """The branches in order of creation."""
+    """The branches by name, in order of creation."""
     latest: str | None = None
     """The branch of the latest thought, or None for the main line."""
     chosen: str | None = None
-    """The branch that the main line merged or selected last. The main line continues and values that branch until it
-    creates new branches."""
+    """The branch that the main line merged or selected last. Until the main line creates new branches, it continues
+    this branch and shares its score with this branch."""
     thoughts: int = 0
     highest: int = 0
     """The highest number of a thought. A thought with a higher number is new."""
     ended: bool = False
     """Whether the latest thought said that it is the last."""
     directory: str = ""
-    """The working directory in which the session began. Never exported."""
+    """The working directory in which the session began. It is never exported."""
     guided: tuple[str, ...] = ()
     """The stages whose guidance was given in a reply."""
     asked: bool = False
-    """Whether a reply has asked the questions before the end."""
+    """Whether a reply has already asked about open points and mistakes, which happens once, before the end."""
     verdicts: tuple[ClaimVerdict, ...] = ()
 
     def line(self, branch: str | None) -> ThoughtLine:
-        """Return the line with a name, or None for the main line."""
+        """Return the branch with this name. The name None stands for the main line."""
         return self.main if branch is None else self.branches[branch]
 
     @property
     def main_name(self) -> str:
-        """The branch id of the main line; empty if a branch has that name."""
+        """The name of the main line: `main`, or the empty text if a branch is named `main`."""
         return "" if MAIN in self.branches else MAIN
 
     @property
@@ -105,12 +105,12 @@ class Head(Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_stage(self) -> bool:
-        """Whether a strategy or a stage was named on any line."""
+        """Whether any line has a stage, because a call has named a strategy or a stage."""
         return any(line.stage for line in (self.main, *self.branches.values()))
 
 
 class RowsView:
-    """A `SessionView` of a session that is not written yet."""
+    """A `SessionView` over rows in memory, without a store."""
 
     def __init__(self, row: SessionRow | None = None, thoughts: Iterable[ThoughtRow] = ()) -> None:
         self.row = row
@@ -138,7 +138,7 @@ class RowsView:
 
 
 class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
-    """The record of a thought besides its text, number and branch, with the members' names in documents."""
+    """The record of a thought, except its text, number and branch. Documents use the same member names."""
 
     stage: str = ""
     total_thoughts: int = 0
@@ -146,7 +146,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     at_ms: int = 0
     """UTC, milliseconds since 1970."""
     from_stage: str | None = None
-    """The previous stage, if the thought moved its line."""
+    """The stage from which the thought moved. None if the thought stayed."""
     is_revision: bool = False
     revises_thought: int | None = None
     branch_from_thought: int | None = None
@@ -155,27 +155,27 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] | None = None
     score: float | None = None
     path: tuple[str, ...] = ()
-    """The stages of a path; the last one is `stage`."""
+    """All stages in order, if the call named several; the last of them is `stage`. Otherwise empty."""
     revises_seq: int | None = None
     """The `seq` of the revised thought, since numbers may repeat."""
     branch_from_seq: int | None = None
     """The `seq` of the thought from which its branch begins."""
     mark: int = 0
-    """Identifies the call that submitted it, or 0."""
+    """A checksum of the call that submitted the thought, by which a repeated call is recognized. 0 for none."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The flattened data."""
+        """The data without its groups by stage; see `flatten_data`."""
         return flatten_data(self.data)
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages of the thought in order; empty without a named stage."""
+        """The stages of the thought in order. Empty if the thought has no stage."""
         return self.path or ((self.stage,) if self.stage else ())
 
 
 def flatten_data(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Flatten the data of a thought that is grouped by stage. The last value of a name counts."""
+    """Flatten the data of a thought, which may be grouped by stage. If a name has several values, the last counts."""
     parts = [part for part in (data or {}).values() if isinstance(part, dict)]
     return {name: value for part in (data or {}, *parts) for name, value in part.items()}
 
@@ -194,18 +194,18 @@ def decode_head(row: SessionRow) -> Head:
 
 
 def decode_record(thought: ThoughtRow) -> ThoughtRecord:
-    """Decode the record of a thought. Raises like `decode_head`."""
+    """Decode the record of a thought. The errors are as in `decode_head`."""
     return decode_stored(_records, thought.body, f"thought {thought.seq}")
 
 
 def find_repeated(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
-    """Return the thought that the same call submitted earlier, for a client that repeats a call."""
+    """Return the thought that an identical earlier call submitted, if any. A client may repeat a call."""
     there = view.with_number(number) if mark and number <= head.highest else ()
     return next((row for row in there if row.text == text and decode_record(row).mark == mark), None)
 
 
 def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:
-    """Decode JSON from a store. Raises like `decode_head`."""
+    """Decode JSON from a store. The errors are as in `decode_head`."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -217,11 +217,11 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 
 
 Search = Iterable[tuple[str | None, int | None]]
-"""The lines to search for a number, in order, each with the highest valid number (None for any)."""
+"""The lines to search for a number, in order. Each comes with the highest number to look for on it (None: any)."""
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Return a line and its ancestors, each with the number of the thought where the branch begins.
+    """Yield pairs: a line and None, then each ancestor and the number of the thought where its child branch begins.
 
     Args:
         line: The state of the branch, if it is not in `head` yet.
@@ -242,13 +242,13 @@ def find_thought(
     search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
-    """Find the thought for a number.
+    """Find a thought by its number. If several thoughts have it, `seq` decides, then the order of lines in `search`.
 
     Args:
-        seq: The `seq` of the thought, if recorded.
+        seq: The `seq` of the thought, if an export recorded it.
 
     Raises:
-        UsageError: No thought of the session has the number; `exists` has the existing numbers.
+        UsageError: No thought of the session has the number; `exists` lists the existing numbers.
     """
     there = view.with_number(number)[::-1]
     if not there:
@@ -274,7 +274,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def show_lines(head: Head) -> str:
-    """Describe the main line and the latest branches for an error."""
+    """Describe the main line and the latest branches for an error message."""
     lines = [
         f"branch {show_value(name)} at {line.stage or 'no stage'}" for name, line in head.branches.items()
     ]

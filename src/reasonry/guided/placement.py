@@ -1,13 +1,13 @@
-"""The place of a thought in a session: its line, and its path along the strategy's table.
+"""Place a thought in its session: find its line, and its path through the strategy's table of stages.
 
-A session has a main line and branches. Each line has its own stage in the table. An agent names the stage of a thought:
-the line's current stage (stay) or a legal next stage (move).
+A session has a main line and branches. Each line has its own current stage. An agent names the stage of a thought: the
+line's current stage (the line stays) or a legal next stage (the line moves).
 
 Rule 1: `submit` is pure. A refused call has changed nothing.
-Rule 2: numbers are the agent's own. They may repeat and jump, but references must exist.
-Rule 3: a thought may continue from the stage of its own line, of the branch it merges, or of the session's latest
-        thought. The name of that stage itself means to stay. Every further step of a path is an edge of the table.
-Rule 4: a refusal describes the lines; `instead` has acceptable arguments, if any.
+Rule 2: the agent numbers its thoughts. Numbers may repeat and skip, but a reference must name an existing number.
+Rule 3: a thought may start at the stage of its own line, of the branch that it merges, or of the session's latest
+        thought. If it names this stage first, it stays there. Every further step of a path is an edge of the table.
+Rule 4: the error for a refused thought describes the lines. Its `instead` has acceptable arguments, if there are any.
 Rule 5: a session may continue after its end.
 """
 
@@ -40,7 +40,7 @@ from .lines import (
 from .thinking_tool import ThinkingCall
 
 _BRANCHES = "branch_creation"
-"""The stage in which the main line leaves the branch it continued and creates new branches."""
+"""The stage at which the main line stops continuing a branch, in order to create new branches."""
 _PREDICTED_CHARS = 200
 
 Stages = tuple[str, ...]
@@ -50,7 +50,7 @@ Stages = tuple[str, ...]
 
 
 def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages | None:
-    """Return the stages after `start` on the shortest path to `to`, or None without a path."""
+    """Return the stages after `start` on the shortest path to `to`, or None if there is no path."""
     ways, queue = dict[str, Stages](), [start] if start in strategy.by_name else []
     for here in queue:
         for stage in strategy.by_name[here].to:
@@ -61,9 +61,9 @@ def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages |
 
 
 def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:
-    """Complete stages to a path from `start` along the table, or None without a path.
+    """Add the missing stages, so that `stages` become a path from `start`. Return None if there is no path.
 
-    A path that begins with `start` stays there first. An unknown stage leads anywhere, and no path leads to it.
+    If the first stage is `start`, the path stays there first. If `start` is not in the table, any first stage is legal.
     """
     if any(name not in strategy.by_name for name in stages):
         return None
@@ -77,7 +77,7 @@ def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> S
 
 
 def is_legal(strategy: Strategy[Any, Any], start: str, stages: Stages) -> bool:
-    """Whether each step of a path from `start` is an edge of the table or stays."""
+    """Whether `stages` are a path from `start`: each step is an edge of the table. A path may first stay at `start`."""
     return complete_path(strategy, start, stages) == stages
 
 
@@ -85,10 +85,10 @@ def is_legal(strategy: Strategy[Any, Any], start: str, stages: Stages) -> bool:
 
 
 class Placed(Struct, frozen=True):
-    """An accepted thought: the new state of the session, and the record.
+    """An accepted thought: the new state of the session, the branch of the thought, and the thought's record.
 
     Attributes:
-        expected: The earlier prediction of its observation.
+        expected: The agent's earlier prediction, if the thought is an observation. Otherwise empty.
     """
 
     head: Head
@@ -111,14 +111,14 @@ def submit(
     """Accept or refuse a thought.
 
     Args:
-        demand_fields: Whether named stages require their fields.
-        recorded: The exported thought, with the `seq` of the thoughts behind the call's numbers.
-        mark: Identifies the call, or 0.
+        demand_fields: Whether the thought must have the required fields of its named stages.
+        recorded: The exported thought, if any. It has the `seq` of the thoughts that the call refers to by number.
+        mark: A checksum of the call, or 0 for none.
 
     Raises:
-        IllegalTransitionError: No edge leads to the named stage; `choices` has the legal stages, `instead` the
+        IllegalTransitionError: No edge leads to the named stage. `choices` has the legal stages; `instead` has the
             arguments to change.
-        UsageError: Another rule is broken; `field` names the part of the call.
+        UsageError: The call breaks another rule; `field` names the argument.
     """
     submission = Submission(strategy, head, call, view, stages_named(call))
     placement = submission.place(recorded)
@@ -129,7 +129,7 @@ def submit(
 
 
 class OwnLine(NamedTuple):
-    """The line of a thought before the thought, and the thought from which a new branch begins."""
+    """The state of a thought's line before the thought. For a new branch, also the thought where the branch begins."""
 
     branch: str | None
     line: ThoughtLine
@@ -138,12 +138,12 @@ class OwnLine(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """A thought in its place.
+    """The place of a thought: its line, its stages, and its references to branches and thoughts.
 
     Attributes:
-        head: The state before the thought.
-        stages: The path.
-        from_stage: The previous stage, if the first step is a move.
+        head: The state of the session before the thought.
+        stages: The stages of the thought, in order.
+        from_stage: The stage from which the thought moves. None if the thought stays.
         selected: The branch that the thought selects.
         revised_seq: The `seq` of the revised thought.
     """
@@ -158,7 +158,7 @@ class Placement(NamedTuple):
     revised_seq: int | None
 
     def record(self, at_ms: int, mark: int) -> Placed:
-        """Build the record and the state after the thought."""
+        """Build the record of the thought, and the state of the session after the thought."""
         call, own, data = self.call, self.own, flatten_data(self.call.data)
         tests = {stage.tested_by for stage in self.strategy.stages}
         observes = "observation" in data or self.stages[-1] in tests
@@ -190,7 +190,7 @@ class Placement(NamedTuple):
             _with_score(own.line, data.get("score"), score),
             stage=self.stages[-1],
             number=call.thought_number,
-            # The estimate is raised to the thought's number, and past it where more are needed.
+            # The estimate is at least the thought's number, and above this number if more thoughts are needed.
             total=max(call.total_thoughts, call.thought_number + call.needs_more_thoughts),
             thoughts=own.line.thoughts + 1,
             merged=False,
@@ -233,10 +233,10 @@ def _with_score(line: ThoughtLine, score: Any, merged_score: float | None = None
 
 
 class Submission(NamedTuple):
-    """A call, its named stages, and its session.
+    """A call, the stages that it names, and its session.
 
     Attributes:
-        is_trial: Whether this is a trial, whose refusal needs no suggestion.
+        is_trial: Whether the call is only tried, so that a refusal needs no suggestion.
     """
 
     strategy: Strategy[Any, Any]
@@ -249,7 +249,7 @@ class Submission(NamedTuple):
     def place(self, recorded: Mapping[str, Any]) -> Placement:
         """Find the line and the path of the thought, the branch it merges, and the thought it revises.
 
-        A branch named in `data.selected` on the main line is merged, unless it already was. Raises like `submit`.
+        A thought on the main line also merges an unmerged branch in `data.selected`. The errors are as in `submit`.
         """
         head, call = self.head, self.call
         own = self.own_line(recorded.get("branch_from_seq"))
@@ -291,10 +291,10 @@ class Submission(NamedTuple):
         """Return the line of the thought.
 
         Args:
-            branch_from_seq: The `seq` of the thought from which its branch begins, if recorded.
+            branch_from_seq: The `seq` of the thought from which the branch begins, if an export recorded it.
 
         Raises:
-            UsageError: The branch begins from an unknown thought.
+            UsageError: The branch begins at a thought that does not exist.
         """
         head, name, branch_from = self.head, self.call.branch_id, self.call.branch_from_thought
         if name is None and branch_from is None and not self.call.merge_branch:
@@ -314,12 +314,12 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return the path of the thought. It may continue from a merged branch.
+        """Return the path of the thought, and the stage from which the thought moves (None if it stays).
 
-        Without a named stage, the line stays at its own stage or at the branch's, whichever is further along.
+        If the call names no stage, the line stays at its own stage or takes a merged branch's stage, if this is later.
 
         Raises:
-            IllegalTransitionError: No edge leads to the stage.
+            IllegalTransitionError: No edge leads to the named stage.
         """
         stage, merging, table = own.line.stage, self.call.merge_branch, [*self.strategy.by_name]
         bases = [*filter(None, [self.head.branches[merging].stage if merging else ""]), stage]
@@ -340,10 +340,10 @@ class Submission(NamedTuple):
     # -- the line
 
     def _line_continued(self) -> str | None:
-        """Return the branch of a thought without a named line or a merge, or None for the main line.
+        """Return the branch of a thought that names no line and merges no branch. None means the main line.
 
-        A revision belongs to the line of the revised thought; another thought belongs where its stages and its number
-        continue.
+        A revision belongs to the line of the revised thought. Any other thought belongs to the line that its stages and
+        its number continue.
         """
         head, call = self.head, self.call
         follows = [
@@ -362,10 +362,10 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether a thought with stages and without a line belongs to the latest thought's branch.
+        """Whether a thought that names stages, but no line, belongs to the branch of the latest thought.
 
-        It does if its stages are no farther from there than from the main line, or if its number is next there, on a
-        path without a comparing stage. A stage with a score values the branch alone.
+        The main line must not be nearer to the stages, or the number of the thought must be the branch's next number.
+        Also, no stage on the path may compare branches, unless it has a field `score` and so values only its branch.
         """
         head, table = self.head, self.strategy.by_name
         there = complete_path(self.strategy, head.stage, self.stages)
@@ -380,15 +380,15 @@ class Submission(NamedTuple):
         )
 
     def _find_branching_thought(self, number: int, seq: int | None = None) -> ThoughtRow:
-        """Find the thought from which a branch begins, on the main line first and the latest thought's line last."""
+        """Find the thought from which a branch begins. Search the main line first, the latest thought's line last."""
         lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _default_branching_thought(self) -> ThoughtRow | None:
-        """Return the default parent thought of a new branch: the latest thought of a line, if any.
+        """Return the thought from which a new branch begins by default: the latest thought of a line, if any.
 
-        The line is the latest thought's, or its nearest ancestor from which the named stages can follow, so that
-        branches begin side by side.
+        The line of the latest thought and its ancestors are tried; the first that permits the named stages counts. So
+        several new branches begin at the same thought.
         """
         head = self.head
         lines = [branch for branch, _ in ancestry(head, head.latest)] if self.stages else []
@@ -401,11 +401,11 @@ class Submission(NamedTuple):
     # -- refusals
 
     def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
-        """Build the error for an illegal step, with the lines and acceptable arguments.
+        """Build the error for an illegal step. It describes the lines and suggests acceptable arguments.
 
         Args:
             branch: The line of the thought.
-            bases: The possible starting stages; the first is the line's own.
+            bases: The stages at which the thought may start: of a merged branch, of the line, of the latest thought.
         """
         start, to, legal = self._broken_step(bases)
         following = ", ".join(legal) if legal else "none: it is the last stage"
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return the first changes with a legal place as `instead`, if any; a trial tries none. Ignores fields."""
+        """Return as `instead` the first changes that make the call legal (fields aside). A trial returns nothing."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):
@@ -438,7 +438,7 @@ class Submission(NamedTuple):
         return {}
 
     def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
-        """Return a stage, the illegal next stage, and the legal next stages."""
+        """Return the stage before the illegal step, the illegal next stage, and the legal next stages."""
         table = self.strategy.by_name
         for start, to in pairwise(self.stages):
             if start in table and to not in table[start].to:
@@ -468,21 +468,21 @@ class Submission(NamedTuple):
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
 
-# -- guidance: given once in a session, as soon as its stage is offered, so before its first thought there
+# -- guidance: given once in a session, by the reply that first offers its stage
 
 
 def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[str] = ()) -> dict[str, str]:
-    """Return the guidance for a stage and its next stages, by stage.
+    """Return the guidance for a stage and for its next stages, by stage name.
 
     Args:
-        already: Stages whose guidance is not repeated.
+        already: Stages whose guidance was given before and is left out.
     """
     names = (stage, *strategy.by_name[stage].to)
     return {name: strategy.by_name[name].guidance for name in names if name not in already}
 
 
 def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
-    """Return the state of the session after the reply to its latest thought."""
+    """Return the state of a session after a reply has given the guidance for the current stage and its next stages."""
     if head.stage not in strategy.by_name:
         return head
     return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))

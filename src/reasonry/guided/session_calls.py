@@ -1,6 +1,6 @@
-"""Reads the arguments of the session tools into Structs, one for each action of the tool `sessions`.
+"""Read the arguments of the session tools into Structs. Each action of the tool `sessions` has its own Struct.
 
-The tool's schema and its reader are made from these Structs. A member's name means the same in all of them.
+The tool's schema and its reader are built from these Structs. A member's name means the same in every Struct.
 """
 
 import zlib
@@ -29,13 +29,13 @@ MAX_PAGE = 500
 MAX_QUERY_CHARS = 1_000
 
 _PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
-"""Arguments of a command that name the line of its thought."""
+"""Arguments with which a command places its thought on a line."""
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
 class OneSession(Struct, frozen=True, kw_only=True):
-    """Arguments of any action on a session."""
+    """Arguments that every action on one session has."""
 
     session_id: str
 
@@ -105,7 +105,7 @@ ACTIONS: Mapping[str, type[Struct]] = {
 
 
 def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
-    """Read the arguments of the thinking tool, with keys masked.
+    """Read the arguments of the thinking tool, and mask secrets in them (such as API keys).
 
     Returns:
         The call, and the unknown arguments, which may be fields of the thought's stage.
@@ -126,10 +126,10 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
 
 
 def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | None) -> ThinkingCall:
-    """Return a call with only the session that faulty arguments name, or that their tool is bound to.
+    """Return a call that has only a session id: `bound_to`, or else the session id in the faulty arguments.
 
     Raises:
-        UsageError: The fault of the arguments, if there is no such session.
+        UsageError: The fault in the arguments, if they have no readable session id.
     """
     try:
         named = bound_to or read_call(OneSession, arguments).session_id
@@ -143,9 +143,9 @@ def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | N
 
 
 def call_mark(call: ThinkingCall, others: Arguments) -> int:
-    """Return a number shared by calls that are equal apart from their thoughts and sessions.
+    """Return a checksum of a call, without its thought text, session and history. Equal calls have equal checksums.
 
-    It is 0 for a call with a value that JSON cannot hold.
+    The checksum is 0 if the call has a value that JSON cannot hold.
     """
     try:
         return zlib.crc32(_encode((*_compared(call), others))) or 1
@@ -154,7 +154,7 @@ def call_mark(call: ThinkingCall, others: Arguments) -> int:
 
 
 def read_action(forms: Mapping[str, type[Struct]], named: Arguments) -> str:
-    """Return the `action` in renamed arguments.
+    """Return the `action` among arguments that `name_arguments` has renamed.
 
     Raises:
         UsageError: The action is missing or unknown; `choices` has the actions.
@@ -184,8 +184,8 @@ def read_call(form: type[T], arguments: Arguments | T) -> T:
 
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
-    """Convert renamed arguments to a form. Raises like `read_call`."""
-    # The action has chosen the form.
+    """Convert arguments that `name_arguments` has renamed to a Struct. The errors are as in `read_call`."""
+    # The action has already chosen the Struct, which has no such member.
     arguments = {name: value for name, value in named.items() if name != "action"}
     values = read_arguments(tool_schema(form), arguments, max_chars)
     if values.get("session_id") == "":
@@ -215,7 +215,7 @@ def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
             before = latest.number
         number, total = before + 1, max(latest.total, before + 2)
         if head.branches and not call.keys() & _PLACING:
-            # The number is the main line's next, whatever comes next on a branch.
+            # The number is the next number of the main line, so the thought belongs to the main line.
             line = {"branch_id": head.main_name}
     follows = call.get("next_thought_needed", True)
     return {"thought_number": number, "total_thoughts": total if follows else number, **call, **line}

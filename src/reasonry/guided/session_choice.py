@@ -1,10 +1,11 @@
-"""Chooses the session of a call from the call, its caller's memory and the store.
+"""Choose the session of a call, from the call, the sessions that its caller remembers, and the store.
 
-Rule 1: everything here is pure except new ids. A turn asks inside the transaction that writes the thought.
-Rule 2: a thought without a session id stays in the current session if that has its number or the previous number. A
-        repeated thought belongs where it was. Number 1, or another strategy, starts a session.
-Rule 3: among several possible sessions the branch, the estimate and the strategy decide, else the latest session. No
-        session is left or chosen without a notice that names both by their first words.
+Rule 1: everything here is pure except new ids. A turn chooses inside the transaction that writes the thought.
+Rule 2: a thought without a session id continues the current session if this session has the thought's number or the
+        previous number. A repeated call belongs to its earlier session. Number 1, or another strategy, starts a
+        session.
+Rule 3: if several sessions fit, the branch, the estimate and the strategy decide, else the session that was current
+        last. A notice then names the sessions by their first words.
 """
 
 from __future__ import annotations
@@ -24,33 +25,33 @@ from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
-"""The most sessions that a call may continue. Beyond it, the least recently used is forgotten."""
+"""The most sessions that a caller remembers. Beyond this, the session that was current longest ago is forgotten."""
 _MAX_NAMED = 3
 
 
-# -- what a caller has in mind
+# -- the memory of a caller
 
 
 class Seen(NamedTuple):
-    """A session when its caller last saw it."""
+    """The state of a session when its caller last saw it."""
 
     is_open: bool = True
     is_stray: bool = False
-    """Whether an agent started it after losing the id of its session."""
+    """Whether the only thought has a number above 1: the agent seems to have lost the id of an earlier session."""
 
 
 @dataclass
 class Thinker:
-    """The caller (for example an MCP connection) and the sessions its thoughts may continue without naming them.
+    """A caller (for example an MCP connection) and the sessions that its calls may continue without a session id.
 
-    A session becomes current when it is started or resumed here. A named session is used for that call; it becomes
-    current if no other session is open or the current one is a stray.
+    A session becomes current when this caller starts or resumes it. A session that a call names becomes current only if
+    there is no current session, or if the current session has ended or is a stray (see `Seen`).
 
     Attributes:
-        ids: The sessions, the current one first; empty for a new caller.
-        seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
-        gate: A lock for parallel calls, so that each knows the sessions that earlier calls started.
-        begun_for: The sessions started for unknown names.
+        ids: The ids of the caller's sessions, the current session first. Empty for a new caller.
+        seen: The sessions whose thoughts the caller has seen, by id. None if nothing is remembered between calls.
+        gate: A lock for parallel calls, so that each call knows the sessions that earlier calls started.
+        begun_for: For each unknown session name in a call, the id of the session that was started instead.
     """
 
     ids: list[str] = field(default_factory=list[str])
@@ -64,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the named session. An unknown name means the session started for it earlier."""
+        """Return the session that a call names, if any. For an unknown name, this is the session started for it."""
         named = call.session_id
         if named is None:
             return None
@@ -73,7 +74,7 @@ class Thinker:
         return self.begun_for.get(named, named)
 
     def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
-        """Remember the session of a thought, its state, and how it was chosen."""
+        """Remember the session of a thought, and make it current if the rules of this class say so."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
@@ -90,7 +91,7 @@ class Thinker:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
     def resume(self, session_id: str) -> None:
-        """Make an open session the current one. Other unfinished sessions are kept."""
+        """Make a session the current session. The other sessions that have not ended are kept."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
         if self.seen is not None:
@@ -110,7 +111,7 @@ class Thinker:
 
 
 def run_record_error(row: SessionRow) -> ConflictError:
-    """Return the error for thoughts in the session that a run writes."""
+    """Return the error for a thought in a session that is the record of a run."""
     name, run_id = row.session_id, row.run_id
     message = (
         f"session {name} is the record of run {run_id}: leave the session id out to begin a session of your own, or "
@@ -121,15 +122,12 @@ def run_record_error(row: SessionRow) -> ConflictError:
 
 @dataclass
 class KnownSession:
-    """A session in the store.
-
-    Attributes:
-        has_expired: Whether it has expired for good.
-    """
+    """A session in the store, or a new session."""
 
     row: SessionRow
     view: SessionView
     has_expired: bool = False
+    """Whether the session has expired and will be deleted."""
 
     @property
     def id(self) -> str:
@@ -138,17 +136,17 @@ class KnownSession:
 
     @cached_property
     def head(self) -> Head:
-        """The state. Raises like `decode_head`."""
+        """The state of the session. The errors are as in `decode_head`."""
         return decode_head(self.row)
 
     @property
     def total(self) -> int:
-        """The expected number of thoughts, by its latest thought."""
+        """The total number of thoughts, as the session's latest thought estimates it."""
         return self.head.line(self.head.latest).total
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues (None for a new one), and the fate of the session it leaves."""
+    """The session that a call continues (None: a new session), and whether to delete or archive an earlier session."""
 
     session: KnownSession | None
     new_id: str = ""
@@ -158,14 +156,14 @@ class SessionChoice(NamedTuple):
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
-    """A call with its reference to a session. A strategy is named canonically.
+    """A call and its reference to a session. The call has the canonical name of its strategy.
 
     Attributes:
-        session_id: The named session, or None for a session of the caller or a new one.
-        target: The id to look up first, and the id of a new session if none was named.
-        mark: Identifies the call; with 0 an identical call is a separate thought.
+        session_id: The session that the call names. None for a session that the caller remembers, or for a new session.
+        target: The session id to look up first. If the call names no session, a new session gets this id.
+        mark: A checksum of the call, by which a repeated call is recognized. With 0, every call adds a thought.
         exact: Whether a new session gets exactly the requested id.
-        begins: Whether a new session may replace a named session that does not exist.
+        begins: Whether the call may start a new session if the named session does not exist.
         archives: Whether a cleared session is archived rather than deleted.
     """
 
@@ -180,7 +178,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the call continues thoughts without naming a session, and no known session fits."""
+        """Whether the call continues earlier thoughts, but names no session, and its caller remembers none."""
         knows = self.session_id is not None or self.thinker.ids
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
@@ -192,8 +190,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             known: The caller's sessions, the current one first.
 
         Raises:
-            ConflictError: The call names the record of a run; `run_id` is that run.
-            NotFoundError: The named session does not exist, and the call may not start one.
+            ConflictError: The named session is the record of a run; `run_id` is the id of this run.
+            NotFoundError: The named session does not exist, and the call may not start a session.
             UsageError: The name cannot be the id of a session.
         """
         is_named, clears = self.session_id is not None, self.call.clear_session
@@ -246,16 +244,16 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         delete: bool = False,
         archive_as: str | None = None,
     ) -> SessionChoice:
-        """Choose a new session. It gets the requested id only if that is permitted and free."""
+        """Choose a new session. It gets the requested id only if this id is permitted and free."""
         is_free = there is None or delete or archive_as not in (None, self.target)
         takes_target = is_free and (self.exact or (self.session_id is None and there is None))
         begun = self.target if takes_target else new_id()
         return SessionChoice(None, begun, notices, delete, archive_as)
 
-    # -- which of several
+    # -- one of several sessions
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id among the caller's, the current one first."""
+        """Choose one of the caller's sessions (the current session first) for a call without a session id."""
         if not known:
             return SessionChoice(None)
         call, number, current = self.call, self.call.thought_number, known[0]
@@ -270,7 +268,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         ]
         fitting = [found for found in able if _fits(call, found, is_current=found is current)]
         if not fitting and current in able and not current.head.ended:
-            # The number fits nowhere, so the estimate decides; else the thought stays.
+            # The number fits no session, so the estimate decides. Otherwise the current session continues.
             estimate, others = max(call.total_thoughts, number), [] if refers else able
             fitting = [found for found in others if found.total == estimate and not found.head.ended]
             fitting = fitting or [current]
@@ -280,7 +278,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
-        """Choose the session with the call's branch, estimate and strategy, else the first."""
+        """Choose the session with the call's branch, else its estimate, else its strategy, else the first session."""
         call = self.call
         best = max(
             found,
@@ -296,9 +294,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
 
 def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
-    """Whether a session has everything a thought refers to, and the thought's number or the previous number.
+    """Whether a call may continue a session. The session must have every thought and branch that the call refers to.
 
-    A session that is not current must also be open, and expect the thought's number or have the same estimate.
+    The thought's number must be the next number or an existing number. In the current session, a reference to a thought
+    or a branch is enough. Any other session must be open, and an existing number also needs the same estimate.
     """
     head, has = found.head, found.view.with_number
     if head.ended and not is_current:

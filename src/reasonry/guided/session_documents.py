@@ -1,4 +1,4 @@
-"""Sessions and thoughts as JSON documents for tools and the shell."""
+"""Build the JSON documents of sessions and thoughts, for tools and the command line."""
 
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ def reply_document(result: TurnResult) -> Document:
 
 
 def _stage_part(result: TurnResult) -> Document:
-    """Return the part of a reply about the stage, in full on entering it or on a new connection."""
+    """Return the members of a reply about the stage. A new connection gets all guidance, even if given before."""
     strategy, record, earlier = result.strategy, result.placed.record, result.earlier
     line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
@@ -92,7 +92,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return the members of a document about the latest thoughts of a session."""
+    """Return the members of a document that show thoughts of a session, which has `there` thoughts in all."""
     shown = list[ShownThought]()
     for thought in thoughts:
         of = decode_record(thought)
@@ -105,7 +105,7 @@ def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
 
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
-    """Return the facts an agent needs to continue: the open points, and the stage, if named."""
+    """Return the facts that an agent needs to continue: the open points, and the stage if the session has one."""
     members: Document = {"left_open": left_open(head, strategy, with_records(thoughts))}
     if head.stage in strategy.by_name:
         members |= _stage_members(strategy, head, head.stage)
@@ -113,7 +113,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
 
 
 def session_document(row: SessionRow, status: str) -> Document:
-    """Return a session for lists. It includes the strategy of a run, or a strategy that is in use."""
+    """Describe a session for lists. The strategy is included if a run wrote the session, or if any line has a stage."""
     has_strategy = row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
     document: Document = {
         "session_id": row.session_id,
@@ -169,7 +169,7 @@ def _without_empty(document: Document, *names: str) -> Document:
 
 
 def thought_document(thought: ThoughtRow) -> Document:
-    """Return all members of a thought that are set."""
+    """Return the document of a thought, without the members that are not set."""
     record = decode_record(thought)
     document: Document = {
         "seq": thought.seq,
@@ -185,7 +185,7 @@ def thought_document(thought: ThoughtRow) -> Document:
 
 
 def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document:
-    """Return a found thought, with an excerpt around the first match."""
+    """Describe a found thought, with an excerpt around the first match in place of the whole text."""
     document = thought_document(thought)
     text = document.pop("thought")
     place = max(text.lower().find(query.lower()), 0)
@@ -195,7 +195,7 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
 
 
 def instant(at_ms: int) -> str:
-    """Format an instant as ISO 8601 in UTC."""
+    """Format a time (milliseconds since 1970) as ISO 8601 in UTC."""
     return (
         datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )

@@ -1,6 +1,6 @@
-"""Findings about the thoughts of a session from its record, without a model.
+"""Find the open points of a session in its record, without a model.
 
-They are dependents of revised thoughts, assumptions, open branches, and open steps of plans.
+Such points are assumptions, unmerged branches, untested claims, open steps of plans, thoughts after a revised thought.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ..text import clip, first_words
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
-"""The characters of the reminder before the end; 100 tokens with the surface's call for a refutation."""
+"""The most characters of the reminder before the end. With the refutation sentence, these are about 100 tokens."""
 _QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
 _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
@@ -46,7 +46,7 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Consequence]:
-    """Return the unchecked consequences of each thought's latest revision."""
+    """Return, for each revised thought, the later thoughts that were not checked after its latest revision."""
     places = {thought.row.seq: place for place, thought in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
     for place, (row, record) in reversed([*enumerate(thoughts)]):
@@ -74,7 +74,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line contains a thought, or branches from the thought's line there or later."""
+    """Whether a line contains the revised thought, or branches from that thought's line at this thought or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
@@ -84,11 +84,11 @@ def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought
     return [thought for thought in thoughts if thought.row.seq not in revised]
 
 
-# -- what is open
+# -- open points
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
-    """List the open points in a line, if any: unmerged branches, unsupported claims.
+    """Return the open points in one line of text, such as unmerged branches and untested claims. Empty for none.
 
     Args:
         thoughts: All thoughts of the session, oldest first.
@@ -108,7 +108,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Recor
 
 
 def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
-    """Return the questions to an agent before it ends its session."""
+    """Return the open points and the question that an agent gets before it ends its session."""
     open_steps, dropped_steps = _open_steps(thoughts)
     parts = [
         *(f"{verdict.number} was refuted" for verdict in _unrevised_refutations(head, thoughts)),
@@ -137,7 +137,7 @@ def _stands_on(found: Consequence) -> str:
 
 
 def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
-    """Return the open branches, except the branch of the last thought and the branches it comes from."""
+    """Return the open branches, except the branch of the latest thought and the ancestors of this branch."""
     followed = dict(ancestry(head, head.latest))
     return [
         (name, line)
@@ -147,7 +147,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
-    """Return the claims whose testing stage has no later thought."""
+    """Return the numbers of the thoughts whose claims are untested: no later thought is at the testing stage."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
     """For each line, the number of its claim and the testing stage."""
@@ -157,7 +157,7 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedTh
             tested = [line for line, (_, test) in waiting.items() if test == name]
             if tested:
                 del waiting[branch if branch in tested else tested[-1]]
-            # A thought that stays in the stage continues the claim; with data it makes it again.
+            # A thought that stays in the stage continues the claim. If the thought has data, it makes a new claim.
             if (test := tested_by.get(name)) and (record.data or branch not in waiting):
                 waiting.pop(branch, None)
                 waiting[branch] = (row.number, test)
@@ -171,7 +171,7 @@ def _unrevised_assumptions(thoughts: Sequence[RecordedThought]) -> list[str]:
 
 
 def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
-    """Add verdicts on a session's claims to its state. A later verdict replaces an earlier one.
+    """Add verdicts on claims to the state of a session. A later verdict on a claim replaces the earlier verdict.
 
     Args:
         claims: Claims with `claim`, `thought`, `verdict` and `reason`.
@@ -200,7 +200,7 @@ def _unrevised_refutations(head: Head, thoughts: Sequence[RecordedThought]) -> l
 
 
 def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[str]]:
-    """Return the open steps of the latest plan, and earlier open steps that are missing in it."""
+    """Return phrases about the open steps of the latest plan, and about open steps that were dropped from the plan."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for thought in thoughts
@@ -219,9 +219,9 @@ def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[st
 
 
 def scoreboard(head: Head) -> str:
-    """Return the scores of all lines, best first; empty if no branch has a score.
+    """Return the scores of the lines, best first; empty if no line has a score.
 
-    A main line that continues a branch shares the branch's score.
+    If the main line continues a branch, both share a score, and only the branch is listed.
     """
     chosen = head.chosen
     lines = [*head.branches.items()]

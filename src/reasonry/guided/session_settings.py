@@ -18,7 +18,7 @@ Time = Annotated[float, Meta(gt=0)]
 
 
 class SessionSettings(Struct, frozen=True):
-    """The settings. `from_environ` reads them from `REASONRY_…` variables."""
+    """The settings of guided sessions. `from_environ` reads them from `REASONRY_…` variables."""
 
     ttl_s: Time = 1_800.0
     """Seconds for which a session stays active after its last use."""
@@ -27,13 +27,13 @@ class SessionSettings(Struct, frozen=True):
     retention_days: Time | None = None
     """Days after the last use until an archived, unpinned session is deleted for good; None for never."""
     max_thoughts: Count = 1_000
-    """Of one session."""
+    """The most thoughts in one session."""
     max_branches: Count = 100
-    """Of one session."""
+    """The most branches in one session."""
     max_thought_chars: Count = 50_000
-    """The limit for a thought. Its `data`, as JSON, has the same limit."""
+    """The most characters of a thought. Its `data`, as JSON, has the same limit."""
     max_history_chars: Count | None = None
-    """The limit for thoughts shown in a reply. By default none for the Python tool, else 20,000 characters."""
+    """The most characters of thoughts in a reply. By default, 20,000 characters; no limit for the Python tool."""
 
     def has_expired(self, row: SessionRow, now_ms: int) -> bool:
         """Whether the time to live of a session has run out."""
@@ -45,10 +45,10 @@ class SessionSettings(Struct, frozen=True):
         """Read the settings from the environment. Unset settings have their defaults.
 
         Args:
-            values: Settings by name that override the environment. None overrides nothing.
+            values: Settings by name, which override the environment. A value of None overrides nothing.
 
         Raises:
-            UsageError: A value is illegal; `option` names it or its variable.
+            UsageError: A value is illegal; `option` is the name of the setting or of its variable.
         """
         written = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
         read = {name: _value(name, text, _VARIABLES[name]) for name, text in written.items() if text}

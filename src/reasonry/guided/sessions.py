@@ -2,7 +2,7 @@
 
 Rule 1: every change is a transaction of the store. A refused call has changed nothing.
 Rule 2: thoughts live in the store. A process keeps none of them.
-Rule 3: nothing runs in the background. Expired sessions are swept, at most once a minute, when sessions are used.
+Rule 3: nothing runs in the background. A call archives or deletes the expired sessions, at most once a minute.
 """
 
 import builtins
@@ -45,15 +45,15 @@ from .transcripts import read_session
 from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
 
 MOST_LOOKED_AT = 500
-"""The most sessions read for a page."""
+"""The most sessions that `list` reads for a page."""
 RESUMED = 3
-"""The default number of latest thoughts in `resume`."""
+"""How many of the latest thoughts `resume` returns by default."""
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
-"""Arguments with which a revision may be on another line than the revised thought."""
+"""Arguments that place a thought on a line. A command's revision without them goes to the revised thought's line."""
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions that default to the caller's current session."""
 _CHANGING = ("delete", "pin", "resume")
-"""Actions with effects. They refuse an argument without effect; other actions only note it."""
+"""Actions that change something. They refuse an unknown argument; other actions ignore it and add a notice."""
 
 
 class Sessions:
@@ -61,10 +61,10 @@ class Sessions:
 
     Args:
         strategies: The registry, by canonical name.
-        clock: Returns milliseconds since 1970, UTC.
+        clock: A function that returns the time (UTC, milliseconds since 1970).
         directory: The working directory, recorded in new sessions so that they can be found from there.
-        chooses_ids: Whether a caller may choose the id of a new session. False in a store with sessions hidden from the
-            caller, since a taken id would reveal a session.
+        chooses_ids: Whether an imported session may keep its id. False in a store with sessions hidden from the caller,
+            since a taken id would reveal that such a session exists.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class Sessions:
         """Submit a thought and return the state of its session.
 
         Args:
-            thinker: The caller whose sessions a call without a session id may continue. Without it the call starts a
-                session.
-            exact_id: The only session of this tool, overriding the arguments. Created under this id.
-            history: The default number of thoughts shown in the reply; None for all.
-            begins: Whether a new session may replace an unknown named session. Otherwise a session must be named by
-                its complete id.
-            deduplicates: Whether a repeated call is the same thought rather than another thought.
-            refuter: The caller's way to start a refutation of a session.
+            thinker: The caller whose sessions a call without a session id may continue. Without a caller, such a call
+                starts a session.
+            exact_id: The id of the session to use, whatever the arguments name. It is created if it does not exist.
+            history: How many thoughts the reply shows by default; None for all.
+            begins: Whether a call that names an unknown session may start a new session. Otherwise the named session
+                must exist, and the call must give its complete id.
+            deduplicates: Whether a call that repeats an earlier call adds nothing, rather than another thought.
+            refuter: How the caller can start a refutation: the subject of "… tries to refute the session" in the reply.
 
         Raises:
             UsageError: The call breaks a rule. Nothing has changed.
@@ -146,7 +146,7 @@ class Sessions:
 
     async def _think(self, turn: ThinkingTurn) -> Document:
         call = turn.call
-        # A new session cannot have what the call refers to; one of this directory may.
+        # A new session cannot have the thoughts that the call refers to. A session of this directory may have them.
         here = await begun_here(self.store, self._directory) if turn.is_lost else []
         try:
             result: TurnResult = await self.store.change(turn.target, turn.decide)
@@ -166,7 +166,7 @@ class Sessions:
             result.notices.append(Notice("bound", message, call.session_id))
         if result.placed.head is not result.earlier:
             turn.thinker.learn(call, result.row.session_id, result.placed.head, result.choice)
-        # The thought is kept; a sweep that fails now is made up for by the next one.
+        # The thought is already stored. If this sweep fails, the next sweep does its work.
         with contextlib.suppress(StoreError):
             await self.stored.sweep()
         return documents.reply_document(result)
@@ -174,20 +174,20 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Submit a command's thought, which may omit its numbers and the session.
+        """Submit a thought from the command line, which may omit its numbers and its session.
 
-        It continues the named session, or starts one under that name; without a name, it continues the session last
-        used in this directory.
+        The thought continues the named session, or starts a session under that name. Without a name, it continues the
+        session that was last used in this directory.
 
         Args:
-            begins: Whether to start a new session.
+            begins: Whether a command without a session name starts a new session.
             refuter: See `think`.
 
         Returns:
-            The reply, and the beginning of a continued session that the command did not name.
+            The reply, and the purpose of the session if the thought continued a session that the command did not name.
 
         Raises:
-            NotFoundError: The name can only be an id or the beginning of an id, and no session has it.
+            NotFoundError: The name has the form of an id or of the beginning of an id, but no session has this id.
         """
         name = call.get("session_id")
         exact_id = name if name is not None and await self._is_free_name(name) else None
@@ -202,7 +202,7 @@ class Sessions:
             with contextlib.suppress(UsageError):
                 thought = find_thought(view, "revises_thought", int(revised), lines)
                 call = {**call, "branch_id": thought.branch or head.main_name}
-        # Without a number there is nothing to tell the sessions apart by.
+        # Without a number, nothing tells the sessions apart, so only the latest session can continue.
         open_here = [] if "session_id" in call else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
         completed = calls.complete_call(call, found[0][1] if found else None)
@@ -211,7 +211,7 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _is_free_name(self, name: str) -> bool:
-        """Whether a name is a user's own, not an id. Raises NotFoundError for an id that no session has."""
+        """Whether a name is a user's own name and not an id. Raise NotFoundError for an id that no session has."""
         if name != LAST and not (name and ID_CHARS.issuperset(name.lower())):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)
@@ -240,13 +240,13 @@ class Sessions:
             return found if self.stored.strategy(strategy).name == found[0][0].strategy else []
         return found
 
-    # -- looking
+    # -- reading
 
     async def manage(self, arguments: Arguments, thinker: Thinker | None = None) -> Document:
-        """Perform the `action`, one of `ACTIONS`, with the other arguments: the tool `sessions`.
+        """Call the tool `sessions`: perform its `action` (one of `ACTIONS`) with the other arguments.
 
         Args:
-            thinker: The caller whose current session is the default.
+            thinker: The caller whose current session is the default session.
         """
         thinker, schema = thinker or Thinker(seen=None), actions_schema(calls.ACTIONS)
         named = name_arguments(schema, arguments)
@@ -269,10 +269,10 @@ class Sessions:
     async def list(
         self, arguments: Arguments | calls.ListSessions, **which: Unpack[SessionFilters]
     ) -> Document:
-        """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
+        """Return sessions, last used first. Arguments: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
-        The session of an ended run has the run's outcome and is not active. Unfinished are agents' sessions, active or
-        archived, that have not ended. If a page would need too many reads it is shorter and has a cursor.
+        The status of an ended run's session is the outcome of the run. A session of an agent is unfinished until it
+        ends, even if it is archived. A page that would need too many reads is shorter than `limit` and has a cursor.
         """
         call = calls.read_call(calls.ListSessions, arguments)
         limit, status = call.limit, call.status
@@ -305,10 +305,10 @@ class Sessions:
         return {"sessions": shown, "next_cursor": more}
 
     async def get(self, arguments: Arguments | calls.GetSession, *, whole: bool = False) -> Document:
-        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` (main: the main line).
+        """Return a session and a page of its thoughts. Filters: `from`, `to` (numbers), `branch_id` (main: main line).
 
         Args:
-            whole: Whether the page has all thoughts from `cursor` on.
+            whole: Whether to return all thoughts after `cursor`, rather than a page.
         """
         call = calls.read_call(calls.GetSession, arguments)
         row, count = await self.stored.row(call.session_id), None if whole else call.limit + 1
@@ -325,7 +325,7 @@ class Sessions:
         }
 
     async def search(self, arguments: Arguments | calls.SearchThoughts) -> Document:
-        """Return the thoughts that contain `query` in any case, in all sessions or one."""
+        """Return the thoughts that contain `query` (in upper or lower case), in all sessions or in one session."""
         call = calls.read_call(calls.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
@@ -341,9 +341,9 @@ class Sessions:
         }
 
     async def resume(self, arguments: Arguments | calls.ResumeSession) -> Document:
-        """Resume a session, which counts as use. Returns its state and its latest thoughts.
+        """Resume a session, and return its state and its latest thoughts. This counts as use of the session.
 
-        Without `session_id` it is the latest unfinished session, preferably of this directory.
+        Without `session_id`, resume the latest unfinished session, preferably of this directory.
         """
         call, at = calls.read_call(calls.ResumeSession, arguments), self.stored.clock()
         count = RESUMED if call.history is None else call.history
@@ -360,7 +360,7 @@ class Sessions:
             row = self.stored.present(view, session_id)
             if row.run_id is not None:
                 raise run_record_error(row)
-            # The next thought without a session id continues an ended session.
+            # An ended session is open again, so that the next thought without a session id continues it.
             head = with_guidance_given(self.stored.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
@@ -374,10 +374,10 @@ class Sessions:
             **documents.history_document(cut_history(thoughts, count, chars), row.thoughts),
         }
 
-    # -- taking out and in
+    # -- export and import
 
     async def export(self, arguments: Arguments | calls.ExportSession) -> Document:
-        """Export a whole session: as JSON data, or in `text` as `markdown`."""
+        """Export a whole session as JSON data, or with the format `markdown` as a Markdown page in `text`."""
         call = calls.read_call(calls.ExportSession, arguments)
         whole = await self.get({"session_id": call.session_id}, whole=True)
         del whole["next_cursor"]
@@ -389,7 +389,7 @@ class Sessions:
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
         """Import a session from its JSON export.
 
-        It keeps its id if the id is free and callers may choose ids; otherwise it gets a new one.
+        The session keeps its id if the id is free and `chooses_ids` is true. Otherwise the session gets a new id.
 
         Raises:
             UsageError: The content is not a session, or breaks the rules of a session.
@@ -407,7 +407,7 @@ class Sessions:
             await self.store.import_session(row, read.thoughts)
         return {**await self.stored.document(row), "notices": msgspec.to_builtins(notices)}
 
-    # -- keeping and forgetting
+    # -- pinning and deleting
 
     async def pin(self, arguments: Arguments | calls.PinSession) -> Document:
         """Pin a session so that it never expires, or unpin it. This does not count as use."""
@@ -421,7 +421,7 @@ class Sessions:
         return await self.stored.document(await self.store.change(session_id, decide))
 
     async def delete(self, arguments: Arguments | calls.OneSession) -> Document:
-        """Delete a session with its thoughts, and the run that wrote it, if any."""
+        """Delete a session and its thoughts. If a run wrote the session, delete this run too."""
         session_id = await self.stored.find_id(calls.read_call(calls.OneSession, arguments).session_id)
         try:
             run_id = (await self.stored.row(session_id)).run_id
@@ -433,16 +433,16 @@ class Sessions:
             with contextlib.suppress(NotFoundError):
                 async with self.store.drive(run_id):
                     await self.store.delete_run(run_id)
-        # Deleting the run may have taken the session along.
+        # The deletion of the run may have deleted the session too.
         with contextlib.suppress(NotFoundError):
             await self.store.delete_session(session_id)
         return {"session_id": session_id, "deleted": True}
 
     async def clear(self, *, confirm: bool = False) -> int:
-        """Delete all guided sessions, not those of runs, and return their number.
+        """Delete all guided sessions, but not the sessions of runs. Return how many sessions were deleted.
 
         Args:
-            confirm: Must be true for a durable store, which may hold the work of others.
+            confirm: Must be true if the store is durable, since it may hold other people's work.
 
         Raises:
             UsageError: The store is durable and `confirm` is false. Nothing has changed.

@@ -1,7 +1,7 @@
-"""The sessions of a store: found by id or directory, read, and swept once they expire.
+"""Find the sessions of a store by id or directory, read them, and archive or delete expired sessions.
 
-Commands have a directory where MCP has a connection: a thought continues the session last used there, unless that
-session has ended, has expired, or uses another strategy.
+An MCP client has a connection; a command has only its working directory. So a command's thought continues the session
+last used in that directory, unless this session has ended, has expired, or uses another strategy.
 """
 
 import contextlib
@@ -46,10 +46,10 @@ class StoredSessions:
 
     Args:
         strategies: The registry, by canonical name.
-        clock: Returns milliseconds since 1970, UTC.
+        clock: A function that returns the time (UTC, milliseconds since 1970).
 
     Attributes:
-        deletes_expired: Whether an expired session ends rather than continues.
+        deletes_expired: Whether expired sessions are deleted. Otherwise they are archived, and calls may continue them.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class StoredSessions:
         """Archive or delete expired sessions, and delete archived sessions past their retention.
 
         Args:
-            now: Whether to sweep even within a minute of the last sweep.
+            now: Whether to sweep even if the last sweep was less than a minute ago.
         """
         at = self.clock()
         if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
@@ -94,7 +94,7 @@ class StoredSessions:
     # -- rows
 
     async def find_id(self, text: str, *, guided: bool | None = None) -> str:
-        """Find the id of a session by the id, its beginning, or `last` for the last used.
+        """Find the id of a session from the id, the beginning of the id, or `last` (the session that was used last).
 
         Args:
             guided: Whether `last` excludes sessions of runs; None for any session.
@@ -111,13 +111,13 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find the id of a session for new thoughts. The session may not exist yet."""
+        """Find the id of a session for new thoughts, as `find_id` does. If there is none, return the text unchanged."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text
 
     async def row(self, text: str) -> SessionRow:
-        """Return a session by an id as in `find_id`. This does not count as use.
+        """Return the session that a text stands for, see `find_id`. This does not count as use.
 
         Raises:
             NotFoundError: The session does not exist.
@@ -127,10 +127,10 @@ class StoredSessions:
         return await self.store.session(await self.find_id(text))
 
     def present(self, view: SessionView, session_id: str) -> SessionRow:
-        """Return the row unless the session is missing, or has expired and waits to be swept.
+        """Return the row of the session.
 
         Raises:
-            NotFoundError: The session is missing.
+            NotFoundError: The session does not exist, or has expired and will be deleted by the next sweep.
         """
         row = view.row
         if row is None or (self.deletes_expired and self.settings.has_expired(row, self.clock())):
@@ -142,11 +142,11 @@ class StoredSessions:
         return row.status == "archived" or self.settings.has_expired(row, self.clock())
 
     async def document(self, row: SessionRow) -> Document:
-        """Return a session as `documents` does."""
+        """Return the document of one session, see `documents`."""
         return (await self.documents([row]))[0]
 
     async def documents(self, rows: Sequence[SessionRow]) -> list[Document]:
-        """Return sessions for lists. The session of an ended run has the run's outcome as its status."""
+        """Return a document of each session, for lists. The status of an ended run's session is the run's outcome."""
         runs = dict[str, RunRow]()
         if run_ids := [row.run_id for row in rows if row.run_id is not None]:
             with contextlib.suppress(StoreError):
@@ -162,7 +162,7 @@ class StoredSessions:
     async def thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return the thoughts after a `seq`, all or at most `count`. This does not count as use."""
+        """Return the thoughts whose `seq` is above `after`: all, or at most `count`. This does not count as use."""
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = list[ThoughtRow]()
@@ -172,7 +172,7 @@ class StoredSessions:
         return rows
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record readers' verdicts on claims, see `with_verdicts`, for the next reply. This does not count as use.
+        """Record verdicts on claims (see `with_verdicts`), which the next reply reports. This does not count as use.
 
         Raises:
             NotFoundError: The session does not exist.
@@ -191,10 +191,10 @@ class StoredSessions:
 
 
 async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
-    """Return the latest unfinished sessions of agents, sessions of this directory first.
+    """Return the latest unfinished sessions of agents: first the sessions of this directory, then the others.
 
-    The last used sessions come first. Sessions with a single thought numbered above 1 come last: an agent started them
-    after it had lost the id of its session.
+    In both groups, the last used sessions come first. But a session whose only thought has a number above 1 comes last:
+    an agent seems to have started this session after it had lost the id of an earlier session.
     """
     found = list[Unfinished]()
     for row in await store.sessions(limit=_LOOKED_AT, guided=True):

@@ -1,7 +1,7 @@
 """The contract of the thinking tool: its calls and its replies.
 
-Schemas, parsing, the command line and replies are made from these Structs. An agent pays for descriptions in every
-request, so they are short.
+Schemas, parsers, the command line and replies are built from these Structs. The descriptions are short, since an agent
+pays for them in every request.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ThoughtNumber | None, Meta(description="Thought that it branches from")
     ] = None
     branch_id: Annotated[str | None, Meta(description='"main": main line')] = None
-    """None for the line that fits. In a transcript, empty means the main line; in a call, empty means None."""
+    """None means the line that fits the call. An empty text means None in a call, and the main line in an export."""
     needs_more_thoughts: Annotated[bool, Meta(description="The estimate is too low")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Stage, or a path")] = None
@@ -43,7 +43,7 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ThinkingCall(NewThought, frozen=True, kw_only=True):
-    """A thought, and its session."""
+    """A thought, and the session that it continues or clears."""
 
     session_id: Annotated[
         str | None, Meta(description="Session to continue; none: this connection's, else a new one")
@@ -55,8 +55,8 @@ class NextStage(Struct, frozen=True, omit_defaults=True):
     """A legal next stage.
 
     Attributes:
-        guidance: Instructions for the stage, at its first offer in the session.
-        requires: The form of each required field, on entering the previous stage.
+        guidance: Instructions for the stage, in the reply that first offers this stage in the session.
+        requires: The form of each required field, by name, in the reply to a thought that enters the stage before.
     """
 
     name: str
@@ -82,21 +82,21 @@ class Notice(Struct, frozen=True, omit_defaults=True):
     reason: str
     message: str
     requested_session_id: str | None = None
-    """The session id in question."""
+    """The session id that the notice is about."""
 
 
 class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a session after a thought. Empty members are left out.
+    """The state of a session after a thought. Empty members are omitted.
 
     Attributes:
-        stage: The thought's stage, like `next_stages` only once a strategy or a stage was named.
-        branch_id: The branch of the thought and its next stages, unless it is the main line.
-        guidance: Instructions for the stage, if it was entered without an offer.
-        strategy: The strategy, in the reply that starts or adopts it.
-        scores: The valued lines, best first, at a comparing stage.
+        stage: The thought's stage. This member and `next_stages` need a strategy or a stage that a call has named.
+        branch_id: The branch of the thought, which the next stages continue. Empty for the main line.
+        guidance: Instructions for the stage, if no earlier reply gave them.
+        strategy: The strategy's name, when the session gets the strategy or a new connection continues the session.
+        scores: The lines with scores, best first, at a stage that compares branches.
         thought_history: The latest thoughts, if requested or new to the connection.
-        before_you_end: Open points and possible mistakes, once, a call before the end.
-        left_open: Open points at the end.
+        before_you_end: Open points and a question about mistakes, once, in a reply shortly before the end.
+        left_open: The points that are still open when the session ends.
     """
 
     thought_number: int
@@ -129,7 +129,7 @@ def tool_schema(form: type[Struct]) -> dict[str, Any]:
 
 
 def actions_schema(forms: Mapping[str, type[Struct]]) -> dict[str, Any]:
-    """Return the JSON schema of a tool with an `action` and that action's arguments.
+    """Return the JSON schema of a tool whose argument `action` decides which other arguments count.
 
     Only `action` is required, since the actions have different arguments.
     """

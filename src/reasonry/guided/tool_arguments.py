@@ -1,10 +1,10 @@
-"""Reads the arguments of tools leniently into the types of their schema.
+"""Read the arguments of tools leniently, and convert them to the types in the tool's schema.
 
-Agents write arguments loosely. Accepted are names in any spelling; numbers, booleans and JSON as text; and a single
-value for a list. An optional argument that is null or empty counts as omitted.
+Agents write arguments loosely. So a name may have any spelling; a number, a boolean or JSON may be text; and a list may
+be a single text. An optional argument that is null or empty counts as omitted.
 
-Rule 1: an argument without a clear meaning is refused by name. All faults are in a single error.
-Rule 2: text is not changed: any non-empty text names a branch.
+Rule 1: an argument without a clear meaning is refused, and the error names it. A single error reports all faults.
+Rule 2: text is not changed. For example, any non-empty text is a valid name of a branch.
 """
 
 import math
@@ -23,22 +23,22 @@ from ..text import closest_names, did_you_mean, find_name, lazy_pattern, show_va
 
 Arguments = Mapping[str, Any]
 MAX_NAME_CHARS = 200
-"""The limit for a session id, a branch id, a stage or a strategy's name."""
+"""The most characters in a session id, a branch id, a stage or a strategy's name."""
 
 _COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
 """The noun before a number, as in `thought 3`."""
 _ANY_TEXT = frozenset({"branch_id", "merge_branch"})
 """Arguments that accept any non-empty text unchanged."""
 _NUMBERS_FROM_1 = frozenset({"revises_thought", "branch_from_thought"})
-"""Numbers of thoughts, which begin with 1, so that 0 names no thought."""
+"""Arguments that are thought numbers. Thought numbers begin with 1, so 0 counts as omitted."""
 _IDS = frozenset({"session_id", "run_id", "cursor", "model", "verifier"})
-"""Arguments whose text is stripped."""
+"""Arguments whose text is stripped of spaces at both ends."""
 
 
 def name_arguments(schema: Mapping[str, Any], arguments: Arguments) -> dict[str, Any]:
-    """Rename arguments to the names in a tool's schema, without omitted ones.
+    """Rename arguments to the names in a tool's schema, and drop the arguments that count as omitted.
 
-    Unknown arguments keep their names. Unknown arguments without content are dropped.
+    An unknown argument keeps its name, or is dropped if it is empty.
 
     Raises:
         UsageError: An argument occurs in two spellings with different values.
@@ -60,7 +60,7 @@ def name_arguments(schema: Mapping[str, Any], arguments: Arguments) -> dict[str,
 
 
 def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return a sentence for each unknown argument, with the nearest known name."""
+    """Return a sentence for each unknown argument. The sentence suggests the nearest known name."""
     return [
         f"{tool} has no argument {show_value(name)}.{did_you_mean(name, known)}"
         for name in names
@@ -97,7 +97,7 @@ def read_arguments(
     """Convert arguments, as returned by `name_arguments`, to the types in a schema. Unknown arguments are ignored.
 
     Args:
-        max_chars: Limits for texts and objects by argument, in place of the schema's.
+        max_chars: The most characters of texts and objects, by argument. They apply where the schema has no limit.
 
     Raises:
         UsageError: An argument is missing or has the wrong type; `field` names it.
@@ -138,17 +138,17 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_INT) -> Any:
-    """Convert an argument to the type in its schema. Raises like `read_arguments`.
+    """Convert an argument to the type in its schema. The errors are as in `read_arguments`.
 
     Args:
-        name: The name in errors.
+        name: The name of the argument in error messages.
     """
     kind = schema.get("type")
     if isinstance(value, str) and (kind in ("array", "object") or "anyOf" in schema):
         value = json_value(value) or value
     match kind:
         case None if "anyOf" in schema:
-            # Text, or a list of it.
+            # A text, or a list of texts.
             forms = {form["type"]: form for form in schema["anyOf"]}
             form = forms["array" if isinstance(value, list | tuple) else "string"]
             return read_argument(name, value, form, max_chars)
@@ -173,12 +173,12 @@ def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: i
 
 
 def _words(name: str) -> str:
-    """Return the name of an argument in words, since each surface has its own spelling."""
+    """Return the name of an argument as words with spaces, since each surface spells the name differently."""
     return name.replace("_", " ")
 
 
 def _as_text(name: str, value: Any) -> Any:
-    """Convert a number to text, and strip an id."""
+    """Convert a number to text if the argument is free text. Remove spaces at both ends of an id."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_INT
     if is_number and (name == "thought" or name in _ANY_TEXT):
         return str(value)
@@ -193,7 +193,7 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
 
 
 def not_a_choice(name: str, text: str, choices: Iterable[object]) -> UsageError:
-    """Return the error for an argument without a legal value."""
+    """Return the error for an argument whose value is not one of the choices."""
     names = [*map(str, choices)]
     message = f"{name} must be one of: {', '.join(names)}; not {show_value(text)}.{did_you_mean(text, names)}"
     return UsageError(message, field=name, choices=names)
@@ -233,7 +233,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
 
 
 def position_of(cursor: str | None) -> int:
-    """Return the number in a page's `cursor`, or 0."""
+    """Return the position that the `cursor` of a page holds, or 0 without a cursor."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
@@ -245,7 +245,7 @@ def position_of(cursor: str | None) -> int:
 
 
 def plain_json(name: str, value: Any, maximum: int) -> Any:
-    """Encode plain data of limited length as JSON.
+    """Check that a value is plain JSON data of limited length, and return a plain copy of it.
 
     Raises:
         UsageError: The data is nested too deeply, or has a value that JSON cannot hold unchanged.
@@ -290,7 +290,7 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
 
 
 def truth(value: Any) -> bool | None:
-    """Read a word or a number as a boolean, or None."""
+    """Read a word or a number as a boolean. Return None if it has no such meaning."""
     return TRUTHS.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 

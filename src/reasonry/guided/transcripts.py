@@ -1,4 +1,4 @@
-"""Replays the thoughts of an export into a session, one by one under the rules for new thoughts."""
+"""Replay the thoughts of an exported session, one by one, under the rules for new thoughts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from .turn import PURPOSE_CHARS, Find
 def _replay(
     thoughts: Sequence[Document], strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int
 ) -> Iterator[tuple[Head, ThoughtRow]]:
-    """Yield the state of a session after each exported thought, and the thought. Raises if it breaks a rule."""
+    """Yield the state of the session after each exported thought, and the thought. Raise if a thought breaks a rule."""
     head, view = Head(ThoughtLine("")), RowsView()
     for seq, thought in enumerate(thoughts, 1):
         call, at_ms = _read_thought(thought, settings), instant_ms(thought.get("at"), now_ms)
@@ -57,7 +57,7 @@ def _read_thought(thought: Document, settings: SessionSettings) -> ThinkingCall:
 def guidance_after(
     thoughts: Sequence[Document], strategy: Strategy[Any, Any]
 ) -> Iterator[tuple[str, Document]]:
-    """Yield the stage of each exported thought, and the text about it that its agent gets.
+    """Yield the stage of each exported thought, and the document that an agent gets at this stage.
 
     Raises:
         ReasonryError: A thought breaks a rule of the strategy.
@@ -72,7 +72,7 @@ def _check_count(kind: str, count: int, limit: int) -> None:
 
 
 def instant_ms(written: Any, default: int) -> int:
-    """Convert an ISO 8601 instant to milliseconds since 1970."""
+    """Convert an ISO 8601 time to milliseconds since 1970. Return the default if the time is unreadable."""
     try:
         at = datetime.fromisoformat(written)
         return max(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
@@ -84,7 +84,7 @@ def instant_ms(written: Any, default: int) -> int:
 
 
 class _About(Struct, frozen=True):
-    """The members of an export about the session as a whole."""
+    """The members of an exported session that describe the session as a whole."""
 
     strategy: str | None = None
     purpose: str = ""
@@ -95,11 +95,11 @@ class _About(Struct, frozen=True):
 def read_session(
     content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
 ) -> WholeSession:
-    """Read a session file. The id is empty if the file has none.
+    """Read an exported session. If the export has no id, the id is empty.
 
     Raises:
-        UsageError: It is not a session, or breaks the rules; `thought` has the place.
-        TooLargeError: It is over the limits.
+        UsageError: The content is not a session, or a thought breaks a rule; `thought` is its position, from 1.
+        TooLargeError: The session or a thought exceeds a limit.
     """
     document = _document(content)
     if document.get("version") != VERSION:

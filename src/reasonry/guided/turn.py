@@ -1,4 +1,4 @@
-"""A turn of guided thinking: applies a call to its session inside a transaction."""
+"""A turn of guided thinking: apply a call of an agent to its session, inside a transaction of the store."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from .thinking_tool import Notice, ThinkingCall
 
 PURPOSE_CHARS = 100
 _LOOKED_BACK = 64
-"""The number of latest thoughts to search for a repeated thought."""
+"""How many of the latest thoughts to search for the text of the new thought."""
 LEAST_ASKED = 3
-"""The thoughts from which a session is asked about possible mistakes before its end."""
+"""How many thoughts a session must have before a reply asks the agent about possible mistakes."""
 _MAX_EQUATIONS = 3
 SHOWN_CHARS = 20_000
-"""The default limit for thoughts shown in a reply, except in replies that show all by contract."""
+"""The most characters of thoughts in a reply by default. If a reply shows all thoughts by default, it has no limit."""
 
 Find = Callable[[str | None], Strategy[Any, Any]]
-"""Finds a strategy by name or alias. None means the default strategy of sessions."""
+"""A function that finds a strategy by name or alias. The name None means the default strategy of sessions."""
 
 
 class TurnResult(Struct):
@@ -41,8 +41,8 @@ class TurnResult(Struct):
         earlier: The state of the session before the turn.
         recalls: Whether the reply repeats everything the agent needs, for a connection that is new to the session.
         history: The thoughts shown in the reply, if any.
-        before_end: The questions before the end, if due.
-        left_open: The open points at the end.
+        before_end: The open points and the question that the agent gets before the end, if they are due.
+        left_open: The open points of the session, if this thought ends the session.
     """
 
     strategy: Strategy[Any, Any]
@@ -59,14 +59,14 @@ class TurnResult(Struct):
 
 
 class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
-    """A call with everything needed to decide it.
+    """A call of an agent, and everything needed to accept or refuse it.
 
     Args:
         others: Unknown arguments, which may be fields of the thought's stage.
-        deletes_expired: Whether an expired session ends rather than continues.
+        deletes_expired: Whether expired sessions are deleted. Otherwise a call may still continue an expired session.
         directory: The working directory of a new session.
-        fault: The fault of the arguments, reported after the choice of the session.
-        history: The default number of thoughts shown in the reply; None for all.
+        fault: The fault in the arguments, if any. It is reported after the session has been chosen.
+        history: How many thoughts the reply shows by default; None for all.
     """
 
     others: Mapping[str, Any]
@@ -140,11 +140,11 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         return KnownSession(row, RowsView())
 
     def _review(self, result: TurnResult, view: SessionView, *, asks: bool) -> None:
-        """Add the earlier thoughts that the reply shows, and the open points in them."""
+        """Add to the result the earlier thoughts that the reply shows, and the open points of the session."""
         head, record, there = result.placed.head, result.placed.record, result.earlier.thoughts
         seen = None if result.choice.session is None else self.thinker.seen
         result.recalls = seen is not None and result.row.session_id not in seen
-        # A reply shows no thoughts but those asked for, except on a connection that sees the session first.
+        # A reply shows only the requested thoughts, unless the connection sees this session for the first time.
         count = None if result.recalls and self.history == 0 else self.history
         count = count if self.call.history is None else self.call.history
         is_end, revises = not record.next_thought_needed, record.revises_seq is not None
@@ -162,7 +162,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             result.left_open = left_open(head, result.strategy, thoughts)
 
     def _repeat(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> TurnResult:
-        """Return the result of the same call when it first arrived."""
+        """Return the result for a call that repeats an earlier call. Nothing is added to the session."""
         message = f"This is thought {thought.number} of session {known.id} already; nothing was added."
         row, head, notices = known.row, known.head, [Notice("already_kept", message)]
         strategy, placed = self.find(row.strategy), Placed(head, thought.branch, decode_record(thought))
@@ -186,7 +186,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
                     yield known
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
-        """Return the strategy of a session. A session without a strategy adopts the first named one."""
+        """Return the strategy of a session. A session without a strategy adopts the first strategy named in a call."""
         strategy = self.find(row.strategy)
         if self.call.strategy is None:
             return strategy
@@ -219,7 +219,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether to ask the questions before the end: this thought or the next may be the last."""
+    """Whether the reply asks about open points and mistakes, since this thought or the next may be the last."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -233,7 +233,7 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 
 
 def placed_notices(result: TurnResult) -> Iterator[Notice]:
-    """Yield the notices about an accepted thought: stages, predictions, findings of readers."""
+    """Yield the notices about an accepted thought: skipped stages, predictions, false equations, verdicts on claims."""
     strategy, placed, earlier = result.strategy, result.placed, result.earlier
     stages = placed.record.stages
     if stages and not earlier.thoughts and stages[0] != strategy.first:
@@ -284,7 +284,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield the notices about thoughts that the latest revision leaves unchecked."""
+    """Yield a notice about the thoughts that came after the thought revised just now and were not checked since."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(
@@ -298,10 +298,10 @@ def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterato
 
 
 def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | None) -> Sequence[ThoughtRow]:
-    """Return the latest thoughts within the limits. The very latest is always included.
+    """Return the latest thoughts within the limits, but always at least the very latest thought.
 
     Args:
-        count: The most thoughts. None for any number; `chars` likewise.
+        count: The most thoughts; None for no limit. In the same way, `chars` is the most characters of the thoughts.
     """
     latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
     if chars is None:

@@ -1,1 +1,1 @@
-"""Models behind one port."""
+"""Implementations of the `Model` port: providers, programs, scripts, recordings, and exact arithmetic."""

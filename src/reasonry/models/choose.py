@@ -1,4 +1,4 @@
-"""Opens the model named by `--model`, or the default model of the environment."""
+"""Open the model that `--model` names, or find the default model for the environment."""
 
 import contextlib
 import os
@@ -42,13 +42,13 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 class Provider(Struct, frozen=True):
-    """A provider that is chosen if its key is set.
+    """A provider whose default model is chosen if the provider's key is set.
 
     Args:
-        keys: Environment variables, any of which is enough.
-        model: The default model: a fast model of the maker with a known price.
-        extra: The extra of this package that supports it; empty for an API like OpenAI's.
-        url: The base URL of such an API, unless `PROVIDER_BASE_URL` is set in the environment.
+        keys: Environment variables for the key. One of them is enough.
+        model: The default model, which is a fast model with a known price.
+        extra: The extra of this package that supports the provider; empty if its API is OpenAI-compatible.
+        url: The base URL of an OpenAI-compatible API. The variable `PROVIDER_BASE_URL` overrides it.
         traits: Arguments of `OpenAICompatibleModel`.
     """
 
@@ -72,7 +72,7 @@ PROVIDERS = (
     Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5", "anthropic"),
     Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-3.5-flash-lite", "google"),
 )
-"""In order of preference."""
+"""The providers, in order of preference."""
 
 _OPENAI_LIKE = {provider.name: provider for provider in PROVIDERS if provider.url}
 _OVER_HTTP = (*_OPENAI_LIKE, "ollama", "openai-compatible")
@@ -81,14 +81,14 @@ _OVER_HTTP = (*_OPENAI_LIKE, "ollama", "openai-compatible")
 def open_model(
     spec: str, environ: Mapping[str, str] | None = None, *, keyed_by: Iterable[str] | None = None
 ) -> Model:
-    """Open a model by its name. Sends no request yet.
+    """Open a model by its name, without sending a request.
 
     Args:
         spec: One of `FORMS`.
-        environ: The environment to read keys and base URLs from. Defaults to that of the process, which
+        environ: The environment to read keys and base URLs from. Defaults to the environment of the process, which
             pydantic-ai's providers always read.
-        keyed_by: The models that the operator named, if this name comes from a record: `REASONRY_API_KEY` goes only
-            to servers of those models. None if the operator named this model.
+        keyed_by: The models that the operator named, if `spec` comes from a record. `REASONRY_API_KEY` is sent only to
+            servers of these models. None means that the operator named `spec`.
 
     Raises:
         UsageError: The name has no legal form, or a requirement is missing.
@@ -135,7 +135,7 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
 
 
 def check_model_form(spec: str) -> tuple[str, str]:
-    """Split a model's name into its kind and the part after the colon. Opens no file and asks no server.
+    """Split a model's name into its kind and the part after the colon, without opening a file or asking a server.
 
     Raises:
         UsageError: The name has no legal form, or its URL cannot be used.
@@ -203,7 +203,7 @@ def _url_and_name(rest: str) -> tuple[str, str]:
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the key for a URL. OpenAI's key goes only to the URL that the environment assigns to OpenAI."""
+    """Return the key for a URL. OpenAI's key is returned only for OpenAI's server, or for that of `OPENAI_BASE_URL`."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
     home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
@@ -213,7 +213,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Refuse a record's URL or command that the operator does not name, since others can write records."""
+    """Refuse a URL or a command from a record unless the operator named it, since other users can write records."""
     if kind == "command" and spec not in keyed_by:
         raise UsageError(
             f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
@@ -241,15 +241,15 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def is_configured(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a model or holds a provider's key. Asks no server."""
+    """Whether the environment names a model or contains a provider's key. No server is asked."""
     return bool(environ.get("REASONRY_MODEL", "").strip()) or any(_usable_providers(environ))
 
 
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the default model and the reason for it.
 
-    In this order: `REASONRY_MODEL`, a provider whose key is in the environment, a local Ollama, and `offline`
-    if it can solve the problem.
+    The default is the first of these that is available: `REASONRY_MODEL`, a provider whose key is in the environment,
+    a local Ollama, and `offline` if it can solve the problem.
 
     Raises:
         UsageError: No model is available; the message names the variables to set.
@@ -274,7 +274,7 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _usable_providers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str]]:
-    """Yield each provider that is installed and has a key, with the variable of the key."""
+    """Yield each provider that is installed and has a key, with the name of the key's variable."""
     for provider in PROVIDERS:
         key = next((name for name in provider.keys if environ.get(name, "").strip()), "")
         if key and (not provider.extra or has_extra(provider.extra)):
@@ -293,14 +293,14 @@ def ollama_url(environ: Mapping[str, str]) -> str:
     parts = urlsplit(host if "://" in host else f"http://{host}")
     scheme = parts.scheme if parts.scheme == "https" else "http"
     name = parts.hostname or "127.0.0.1"
-    # A server bound to all addresses is reached at the loopback one.
+    # A server that is bound to all addresses is reached at the loopback address.
     name = "127.0.0.1" if name in ("0.0.0.0", "::") else f"[{name}]" if ":" in name else name
     return f"{scheme}://{name}:{parts.port or 11434}/v1"
 
 
 def installed_models(environ: Mapping[str, str]) -> list[str]:
-    """List the models of a running Ollama, last used first; empty if none runs."""
-    # Loaded when it is used: no command of an agent that names its model asks here.
+    """List the models of a running Ollama, in Ollama's own order. The list is empty if no Ollama runs."""
+    # Imported only here, because a command with a named model does not need these modules.
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener
 

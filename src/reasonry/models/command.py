@@ -1,8 +1,8 @@
 """A program as a model: the command line of an agent, such as `claude -p` or `codex exec`, or any other program.
 
-Each question is one process. It reads the question from standard input and writes the reply to standard output, as
-text or as JSON with the text in `result`, `response` or `text`. It runs in an empty folder with the few environment
-variables that a login needs, and without any key of ours. If the program reports no usage, usage is estimated.
+Each question starts one process, which reads the question from standard input and writes the reply to standard output,
+as text or as JSON with the text in `result`, `response` or `text`. The process runs in an empty folder, with the few
+environment variables that a login needs and without API keys. If it reports no usage, usage is estimated.
 """
 
 import json
@@ -23,12 +23,12 @@ MAX_ERROR_BYTES = 64 * 1024
 
 _TEXTS = ("result", "response", "text")
 _AROUND = ("type", "session_id", "stats", "usage")
-"""Members that tell an agent's own document from a reply in the form of a question."""
+"""JSON members that show that the output is an agent's own document, and not a reply in JSON."""
 _BUSY = ("rate limit", "rate_limit", "429", "overloaded", "usage limit")
 
 
 class CommandModel(Model):
-    """Asks a program: one process per question.
+    """A model that is a program, started once for each question.
 
     Args:
         text: The command in shell syntax. No shell runs it.
@@ -44,10 +44,10 @@ class CommandModel(Model):
         self.words, self.environ = split_command(text), bare_environment(environ)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Run the program once. Cancellation ends it with all its children.
+        """Run the program once. If the call is cancelled, the program ends with all its child processes.
 
         Raises:
-            ModelError: The program cannot be started, fails, or exceeds its time.
+            ModelError: The program cannot be started, fails, or exceeds the time limit.
             BrokenReplyError: The output is empty or too long.
         """
         asked, reply, printed = question.ask.text, Output(MAX_REPLY_BYTES), Output(MAX_ERROR_BYTES)
@@ -64,7 +64,7 @@ class CommandModel(Model):
             raise ModelError(message, code="provider_timeout", retryable=True)
         text, stated, failed = _read(reply.text())
         usage = meter(stated, asked, [text])
-        # A program whose output is cut off fails for that alone.
+        # A program whose output is too long may fail only for this reason.
         if (ended.code or failed) and not reply.truncated:
             message = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
             busy = any(sign in message.lower() for sign in _BUSY)
@@ -80,7 +80,7 @@ class CommandModel(Model):
 
 
 def _read(printed: str) -> tuple[str, Stated, bool]:
-    """Return the reply in an output, its reported usage, and whether it reports a failure."""
+    """Return the reply in a program's output, the reported usage, and whether the output reports a failure."""
     try:
         document: Any = json.loads(printed)
     except (ValueError, RecursionError):

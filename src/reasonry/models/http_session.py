@@ -1,4 +1,4 @@
-"""HTTP for OpenAI-compatible endpoints, over aiohttp: kept connections, and hard bounds on responses.
+"""HTTP for OpenAI-compatible endpoints, over aiohttp, with reused connections and hard limits on responses.
 
 Rule 1: no redirect is followed, no cookie is kept, and no credentials are read from files.
 Rule 2: a request is sent once. Every failure is a ModelError that says whether to retry.
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_S = 600.0
-"""The time limit of a reply, if the question has none."""
+"""The time limit of a reply, if the question has no time limit."""
 CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 2_000_000
 MAX_STREAM_BYTES = 16_000_000
 """The limit for a streamed reply, whose events are far larger than its text."""
 TOKEN_BYTES = 16
-"""More bytes than an average token takes, escaped for JSON."""
+"""An upper bound for the bytes of an average token, escaped for JSON."""
 _SPARE_BYTES = 64_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
@@ -48,7 +48,7 @@ _BUFFER_BYTES = 65_536
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context with the system's certificates, or those of `SSL_CERT_FILE` or `SSL_CERT_DIR`."""
+    """Return a TLS context with the certificates of the system, `SSL_CERT_FILE` or `SSL_CERT_DIR`."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
@@ -58,7 +58,7 @@ class HttpSession:
     """The connections to one server, separate for each event loop.
 
     Attributes:
-        server: Host and port, for errors.
+        server: Host and port, for error messages.
     """
 
     def __init__(self, url: str) -> None:
@@ -76,10 +76,10 @@ class HttpSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> ClientResponse:
-        """Send a request and provide the response. The connection is closed unless the response was read whole.
+        """Send a request and return the response. The connection is reused only if the response is read to its end.
 
         Raises:
-            ModelError: `provider_timeout` if no connection is made in time, else `provider_error`.
+            ModelError: The code is `provider_timeout` if no connection is made in time, else `provider_error`.
         """
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop or self._session.closed:
@@ -93,14 +93,14 @@ class HttpSession:
         except self._errors as error:
             raise self._failure(error) from None
 
-    # Not a generator: the loop keeps a list of generators, which costs more than the reading.
+    # This is not a generator, because the event loop keeps a list of generators, which costs more than the reading.
     async def read(
         self, response: ClientResponse, take: Callable[[bytes], object], limit_bytes: int = MAX_REPLY_BYTES
     ) -> None:
         """Pass the body of a response to `take` as it arrives.
 
         Raises:
-            ModelError: `reply_too_long` if the body exceeds the limit; also if the body is incomplete.
+            ModelError: The body exceeds the limit (`reply_too_long`), or is incomplete.
         """
         total = 0
         try:
@@ -110,7 +110,7 @@ class HttpSession:
                     raise too_long(self.server, limit_bytes)
                 take(piece)
                 if len(piece) >= _BUFFER_BYTES:
-                    # A server that floods us is read no faster than the rest of the process allows.
+                    # Let other tasks run, even if a server sends without a pause.
                     await asyncio.sleep(0)
         except self._errors as error:
             raise self._failure(error) from None
@@ -130,7 +130,7 @@ class HttpSession:
                 return ModelError(message, retryable=status is None)
             case aiohttp.ClientConnectorError():
                 cause = error.os_error
-                # Only TLS has reasons. The number for a host that is not found is negative, and none of the system's.
+                # Only TLS errors have a `reason`. For an unknown host, `errno` is negative and no number of the system.
                 number = cause.errno or 0
                 system = os.strerror(number) if number > 0 else cause.strerror or cause
                 reason = getattr(cause, "reason", None) or system
@@ -140,7 +140,7 @@ class HttpSession:
                 message = f"no connection to {self.server}: {reason}; {step}"
                 return ModelError(message, retryable=not isinstance(error, aiohttp.ClientSSLError))
             case _:
-                # An address that is not valid is a ValueError.
+                # An invalid address raises a ValueError.
                 message = f"the call to {self.server} failed: {type(error).__name__}"
                 return ModelError(message, retryable=not isinstance(error, ValueError))
 
@@ -152,7 +152,7 @@ class HttpSession:
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield a session. As a generator it is closed with its loop, even if nobody closes it earlier."""
+    """Yield a session. When the event loop ends, it closes this generator, and thus a session that is still open."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -168,19 +168,19 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
 
 
 def reply_limit(ask: Ask, samples: int = 1) -> int:
-    """Return the limit of a reply in bytes, which follows from the question's limit in tokens."""
+    """Return the limit of a reply in bytes, computed from the question's limit in tokens."""
     if ask.max_output_tokens is None:
         return MAX_REPLY_BYTES
     return min(TOKEN_BYTES * ask.max_output_tokens * samples + _SPARE_BYTES, MAX_REPLY_BYTES)
 
 
 def too_long(server: str, limit_bytes: int) -> ModelError:
-    """Return the error for a reply over the limit of its question."""
+    """Return the error for a reply that is longer than its limit."""
     return ModelError(f"{server} sent a reply of more than {limit_bytes:,} bytes", code="reply_too_long")
 
 
 def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
-    """Return the error for an overlong reply, booked at the limit of tokens. The reply itself is not read."""
+    """Return the error for an overlong reply. Its usage is booked at the token limit, because the reply is not read."""
     tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
     return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
 
@@ -189,7 +189,7 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
     """Await a model's reply within the time limit of the question.
 
     Raises:
-        ModelError: `provider_timeout`, or the model's own error without a library's details of the request.
+        ModelError: `provider_timeout`, or the model's own error, without a library's details about the request.
     """
     limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
     try:
@@ -218,11 +218,11 @@ class EventLines:
     def __init__(self) -> None:
         self._begun: list[bytes] = []
         self.held_bytes = 0
-        """Bytes held of the unfinished line."""
+        """How many bytes of the unfinished line are held."""
 
     def data(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that end in this piece. Events without data are left out."""
-        # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
+        # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which is ignored.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
             ended[0], self._begun, self.held_bytes = b"".join([*self._begun, ended[0]]), [], 0
@@ -235,7 +235,7 @@ class EventLines:
 
 
 def proxy_for(host: str, tls: bool) -> str | None:
-    """Return the proxy of `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, or None for loopback addresses.
+    """Return the proxy from `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, or None. Loopback addresses have no proxy.
 
     Raises:
         ModelError: The kind of proxy is not supported.
@@ -272,7 +272,7 @@ def is_loopback(host: str) -> bool:
 
 HEADER: Final = "X-Reasonry-Depth"
 MAX_DEPTH: Final = 2
-"""The number of Reasonry servers that a request may pass through."""
+"""How many Reasonry servers a request may pass through."""
 
 _depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
 
@@ -293,5 +293,5 @@ def enter_nested(header: str | None) -> None:
 
 
 def nesting_header() -> dict[str, str]:
-    """Return the nesting header for a request to a model; empty outside a server."""
+    """Return the nesting header for a request to a model. Outside a server, the result is empty."""
     return {HEADER: str(_depth.get())} if _depth.get() else {}

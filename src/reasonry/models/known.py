@@ -1,7 +1,7 @@
-"""Facts about a model by its name: whether it reasons by itself, and the price of a call in US dollars.
+"""Facts about models, by name: whether a model reasons by itself, and the price of a call in US dollars.
 
-No question asks such a model to think step by step: it has done so before it replies, and its maker advises against it.
-Its reasoning arrives apart from the reply, counts as usage, and is never read as the answer.
+A model that reasons by itself is not asked to think step by step: it reasons before it replies, and its maker advises
+against such prompts. Its reasoning arrives apart from the reply, counts as usage, and is never read as the answer.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..engine.prices import PriceOf, no_price
 
 SETTING = "REASONRY_REASONING_MODELS"
-"""Names of models that reason by themselves, separated by commas; `none` for no model."""
+"""The environment variable that lists models that reason by themselves, separated by commas; `none` for no model."""
 
 _KNOWN = re.compile(
     r"(?:^|[:/#])(?:"
@@ -30,7 +30,7 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
     """Whether a model reasons by itself.
 
     Args:
-        name: The value of `--model`. The setting may hold only the part after the last `:`, `/` or `#`.
+        name: The value of `--model`. In the setting, the part after the last `:`, `/` or `#` is enough.
         environ: The environment to read the operator's setting from.
     """
     named = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
@@ -43,10 +43,10 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
-    """Return the prices of calls to `model` at `url`.
+    """Return a function that computes the price of a call to `model` at `url`.
 
-    The URL identifies the seller, else `provider` does. Behind an unknown URL, which must be a proxy, only models with
-    a single maker have a price; a self-hosted open model has none.
+    The URL identifies the seller, or else `provider` does. An unknown URL must be a proxy: only models with a single
+    maker have a price there. A self-hosted open model has no price.
     """
     from .http_session import is_loopback
 

@@ -1,4 +1,4 @@
-"""Models from a program: functions of messages, and the model objects of pydantic-ai and LangChain."""
+"""Models that a Python program provides: functions of messages, and model objects of pydantic-ai and LangChain."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from ..errors import UsageError
 
 
 class FunctionModel(Model):
-    """Asks an `async (messages) -> str`, where a message has `role` and `content`.
+    """A model that calls a function `async (messages) -> str`. Each message has `role` and `content`.
 
     The reply may also be an object with the text as `content` or `text` and its usage as `usage_metadata` or `usage`,
     like the replies of LangChain and pydantic-ai. Missing usage is estimated.
@@ -23,7 +23,7 @@ class FunctionModel(Model):
         self.function, self.name = function, name
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Ask the function. Its exceptions are passed on."""
+        """Call the function. Exceptions of the function are passed on."""
         ask = question.ask
         reply = await self.function([{"role": role, "content": text} for role, text in ask.messages])
         text = _text_of(reply)

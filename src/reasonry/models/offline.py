@@ -23,11 +23,11 @@ from ..puzzles.steps import Position, final_expression, follow
 from ..puzzles.term import Puzzle, Term, legal_moves, moves_of
 
 SLOW_NUMBERS = 5
-"""With this many numbers, the computation moves to a thread so that other work can continue."""
+"""With this many numbers or more, the computation runs in a thread, so that other work can continue."""
 
 
 class OfflineModel(Model):
-    """Exact rational arithmetic behind the model port."""
+    """A model that answers by exact rational arithmetic."""
 
     name = "offline"
     is_free = True
@@ -109,9 +109,9 @@ def _solve(puzzle: Puzzle) -> Term:
 def propose(
     puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int, refuted: Sequence[str] = ()
 ) -> list[str]:
-    """Return up to `count` next thoughts. The first one leads to the target, if possible.
+    """Return up to `count` next thoughts. If possible, the first thought leads to the target.
 
-    A thought holds enough moves to finish within `steps_left` thoughts. Refuted thoughts are not proposed again.
+    A thought has enough moves to finish within `steps_left` thoughts. Refuted thoughts are not proposed again.
     """
     position = follow(puzzle, path)
     moves = len(position.left) - 1
@@ -131,7 +131,7 @@ def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator
     solution = solve_numbers(numbers, puzzle.target)
     if solution is not None:
         yield moves_of(solution)[:size]
-    # The rest look plausible: whole results first, then those near the target.
+    # The other moves look plausible: positive whole results come first, then results near the target.
     ranked = sorted(legal_moves(numbers), key=lambda move: _appeal(move, puzzle.target))
     for move in ranked:
         line = [move]
@@ -156,8 +156,8 @@ def _after(numbers: Sequence[Fraction], moves: Sequence[Term]) -> list[Fraction]
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:
     """Return a score for each thought, by position.
 
-    1 for a thought that reaches the target, 0 for a dead end. Between them, nearer thoughts score higher, so the best
-    score of a search rises with every step.
+    A thought that reaches the target scores 1, and a dead end scores 0. Any other thought scores higher the fewer moves
+    it leaves, so the best score of a search rises with every step.
     """
     before = follow(puzzle, path).moves
     return {

@@ -45,8 +45,8 @@ CACHING = (*OPENAI, ".deepseek.com")
 class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
-    After the server refuses a parameter (a JSON schema, `max_tokens`, `temperature`, `n`), requests omit it. The
-    refused call fails as `degraded` and as retryable without a wait, so that every request counts.
+    If the server refuses a parameter (a JSON schema, `max_tokens`, `temperature`, `n`), later requests omit it. The
+    refused call fails as `degraded`, retryable without a wait, so that the engine counts every request.
 
     Args:
         url: Base URL, including `/v1`.
@@ -55,7 +55,7 @@ class OpenAICompatibleModel:
         name: The value of `--model`.
         seller: The seller in the price list, if the URL does not identify it.
         takes_n: Whether to request several samples at once.
-        takes_schema: Whether to request replies held to a JSON schema; otherwise replies are held to JSON.
+        takes_schema: Whether the server is asked to enforce a reply's JSON schema; otherwise it enforces only JSON.
 
     Raises:
         UsageError: The URL or the key cannot be used.
@@ -95,7 +95,7 @@ class OpenAICompatibleModel:
         self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """See `Model.answer`. Streams if a listener follows the text."""
+        """See `Model.answer`. The reply is streamed if `on_text` is given."""
         asking = self._ask(question, on_text, 1)
         return (await in_time(asking, question, self.name, self.price))[0]
 
@@ -105,7 +105,7 @@ class OpenAICompatibleModel:
         return self._dialect.samples
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """See `SamplingModel.answer_many`. Never streams."""
+        """See `SamplingModel.answer_many`. Replies are never streamed."""
         return await in_time(self._ask(question, None, samples), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None, samples: int) -> list[Answered]:
@@ -129,7 +129,7 @@ class OpenAICompatibleModel:
                 raise booked_whole(error, question, self.price, samples) from None
             if not (gathered.choices or gathered.unread or gathered.stated is not None):
                 raise
-            # A reply that is no answer has to be paid all the same.
+            # A reply that is not an answer must be paid for, too.
             raise BrokenReplyError(error, gathered.usage(question.prompt, self.price)) from error
         if len(gathered.choices) < gathered.wanted:
             self._dialect.samples = False
@@ -168,15 +168,15 @@ class OpenAICompatibleModel:
         raw = b"".join(pieces)[:MAX_ERROR_BYTES]
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
-        # Some have no such model, or fail themselves, where it is the tools that they do not take.
+        # Some servers report a missing model or an internal error when they only do not accept tools.
         refusals = (400, 415, 422, 501, *((404, 500) if "tools" in body and "tool" in complaint else ()))
         if response.status in refusals and self._dialect.degrade(body, complaint):
             return asked_again_without(self.name, status=response.status)
         error = refusal_of_request(response.status, headers, raw, self.name)
         if error.code == "context_overflow":
-            # It was the prompt; shorter ones leave room for longer replies.
+            # The prompt was too long. Shorter prompts leave room for longer replies.
             self._dialect.limit_most = Dialect().limit_most
-        # A gateway says so if its servers have already tried again.
+        # A gateway sets this header if its servers have already tried again.
         error.retryable = error.retryable and headers.get("x-should-retry") != "false"
         return error
 

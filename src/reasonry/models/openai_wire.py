@@ -1,4 +1,4 @@
-"""The OpenAI chat completion protocol as data: requests out, replies in.
+"""The OpenAI chat completion protocol as data: the requests to send, and the replies to read.
 
 Servers differ in the parameters they accept. A refused parameter is noted in the server's `Dialect` and not sent again.
 """
@@ -26,7 +26,7 @@ from ..system.masking import SECRETS, Secrets, mask_keylike
 from ..text import UNSEEN, first_words, without_surrogates
 
 MOST_SAMPLES = 128
-"""The largest `n`."""
+"""The largest value of `n`, the number of samples in one request."""
 
 Format = Literal["json_schema", "json_object", "none"]
 
@@ -36,17 +36,17 @@ _BROKEN = ("network_error",)
 """Finish reasons of a broken reply, from OpenAI and Z.AI."""
 
 _USED_UP = ("insufficient_quota", "billing_hard_limit_reached", "1113")
-"""Codes for an account without money, from OpenAI and Z.AI."""
+"""Error codes for an account without money, from OpenAI and Z.AI."""
 
 LEAST_LIMIT = 512
-"""The smallest limit on a reply. If it is refused too, the prompt leaves no room."""
+"""A refused token limit of this size or less is not lowered further, because the prompt leaves no room for a reply."""
 
 LIMIT_TOO_HIGH = re.compile(
     r"(?=.*(?:max_(?:completion_|new_)?tokens|in the completion|(?:completion|output) tokens))"
     r".*(?:too (?:large|high|big|long)|at most|maximum|less than|valid range|exceed|must be <=)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Complaints about a limit on the reply that exceeds the model's room, alone or with the prompt."""
+"""Matches complaints that the reply's token limit, alone or together with the prompt, exceeds the model's context."""
 
 PROMPT_TOO_LONG = re.compile(
     r"context.{0,12}(?:length|size|window)|exceed_context"
@@ -67,7 +67,7 @@ _OTHER_NAME: Final[dict[LimitName, LimitName]] = {
 
 
 class Dialect(Struct):
-    """The parameters that a server accepts, as far as known. Changes when the server refuses a parameter."""
+    """The parameters that a server accepts, as far as known. A refusal by the server changes the dialect."""
 
     format: Format = "json_schema"
     limit_name: LimitName = "max_tokens"
@@ -76,14 +76,14 @@ class Dialect(Struct):
     temperature: bool = True
     stream_options: bool = True
     samples: bool = True
-    """Whether it takes `n`."""
+    """Whether the server accepts `n`."""
     tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
-        """Learn from a refused request. Returns whether a changed request is worth sending.
+        """Learn from a refused request, and return whether a changed request is worth sending.
 
         Args:
-            sent: The refused body. Other requests may have been refused meanwhile for the same reason.
+            sent: The body of the refused request. The dialect may have changed since, after other refusals.
             complaint: The server's message in lower case.
         """
         parts = (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples"))
@@ -142,9 +142,9 @@ def request_body(
 
 
 def with_tools(ask: Ask, dialect: Dialect) -> Ask:
-    """Attach a question's tools to the request or, for a server without tools, describe them in words.
+    """Return the question with its tools as parameters or, for a server that takes no tools, described in words.
 
-    A tool gets a name that providers accept; see `card_named` for the way back.
+    Each tool gets a name that providers accept. `card_named` finds the tool by this name again.
     """
     tools = tuple(tool | {"name": form_name(tool["name"])} for tool in ask.tools) if dialect.tools else ()
     return replace(ask, tools=tools, by_hand="" if tools else ask.by_hand)
@@ -153,7 +153,7 @@ def with_tools(ask: Ask, dialect: Dialect) -> Ask:
 def with_calls(text: str, calls: Iterable[tuple[str, Any]]) -> str:
     """Append the tool calls of a reply to its text, with their arguments unchanged.
 
-    A strategy then reads them like calls written in the text.
+    A strategy then reads the calls as if the model had written them in the text.
     """
     listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
     encoded = msgspec.json.encode({"tool_calls": listed}).decode() if listed else ""
@@ -169,12 +169,12 @@ def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
 
 
 def form_name(stage: str) -> str:
-    """Return a name for the form of a stage, or for a tool, that providers accept."""
+    """Return a name that providers accept, for the form of a stage or for a tool."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
 
 
 def _strict_schema(node: Any) -> Any:
-    """Convert a schema to strict mode. Raises ValueError if strict mode cannot express it."""
+    """Convert a schema to strict mode, or raise ValueError if strict mode cannot express the schema."""
     if isinstance(node, list):
         return [_strict_schema(item) for item in node]
     if not isinstance(node, dict):
@@ -207,7 +207,7 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 class ReplyChoice(Struct):
-    """A choice of a reply while it is assembled."""
+    """One choice of a reply, while its pieces are collected. Each sample is a choice."""
 
     pieces: list[str] = []
     refusals: list[str] = []
@@ -216,7 +216,7 @@ class ReplyChoice(Struct):
     """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
 
     def add(self, message: dict[str, Any], finish: Any) -> str:
-        """Add a piece of a choice and return its text."""
+        """Add a piece of the choice, and return the text of the piece."""
         text = _text(message.get("content"))
         self.pieces.append(text)
         self.refusals.append(_text(message.get("refusal")))
@@ -235,7 +235,7 @@ class ReplyChoice(Struct):
         """Return the choice as an answer.
 
         Raises:
-            ModelError: The choice is empty and has no finish reason.
+            ModelError: The choice is empty and has no finish reason, or the provider broke it off.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
         calls = ((name, "".join(parts)) for name, *parts in self.calls.values())
@@ -256,11 +256,11 @@ class ReplyChoice(Struct):
 
 
 class Gathered:
-    """A reply while it is assembled, from one body or from chunks.
+    """A reply while its parts are collected, from one body or from the chunks of a stream.
 
     Args:
-        wanted: The number of choices requested.
-        on_text: Called with text of the first choice.
+        wanted: How many choices were requested.
+        on_text: Called with each piece of text of the first choice.
         on_hidden: Called with text outside the answer: reasoning, and choices that were not requested.
     """
 
@@ -272,13 +272,13 @@ class Gathered:
         self.stated: Any = None
         self.reasoning: list[str] = []
         self.unread: list[bytes] = []
-        """The unreadable parts of a body."""
+        """Parts of a body that are not decoded yet or cannot be decoded."""
         self._on_text, self._on_hidden = on_text, on_hidden
         self.text_bytes = 0
         """Bytes of the choices and the reasoning so far."""
 
     def take(self, raw: bytes, shown: str) -> None:
-        """Add a completion or a chunk.
+        """Add a complete reply, or a chunk of a streamed reply.
 
         Raises:
             ModelError: The data is not a chat completion, or is an error document.
@@ -306,7 +306,7 @@ class Gathered:
                 self._on_hidden(hidden)
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage to book for the reply so far, by its own report and by its length; see `engine.usage`."""
+        """Return the usage to book for the reply so far, from the server's report and the texts; see `engine.usage`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(
@@ -342,7 +342,7 @@ def _no_choice(shown: str) -> ModelError:
 
 
 def share_out(whole: Usage, samples: int) -> list[Usage]:
-    """Split the usage of a request: the first sample carries the prompt, every sample an equal share of the output.
+    """Split the usage of a request. The first sample gets the prompt's tokens, each sample a share of the output.
 
     A provider reports only the total of all choices.
     """
@@ -367,7 +367,7 @@ def _text(content: Any) -> str:
 
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
-    """Translate a refused request into an error."""
+    """Return the error that explains a refused request."""
     message, code, stated = error_in(raw)
     status = stated or status
     detail = f": {redact(message)}" if message else ""
@@ -406,7 +406,7 @@ def asked_again_without(shown: str, **details: Any) -> ModelError:
 def error_in(raw: bytes) -> tuple[str, str, int | None]:
     """Return the message and the code of an error document, in any of the usual forms.
 
-    The third part is the status inside the document, if any: gateways wrap errors of a provider in a 200.
+    The third part is the HTTP status inside the document, if any: gateways send a provider's errors with status 200.
     """
     try:
         document = msgspec.json.decode(raw)
@@ -423,7 +423,7 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that the server asked for, in seconds. An unreadable value counts as the default wait.
+    """Return the wait in seconds that the server asked for, or None. An unreadable value counts as the default wait.
 
     Args:
         headers: Headers with lower-case or case-insensitive names.
@@ -440,13 +440,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, instant - time.time())
 
 
-# -- what a stranger says, fit to be shown
+# -- texts from servers, made safe to show
 
 MAX_SHOWN = 300
 
 
 def redact(text: str, secrets: Secrets = SECRETS) -> str:
-    """Make a foreign text safe to show: one short line without keys and control characters.
+    """Make a text from a server safe to show: one short line without keys and control characters.
 
     Known keys, and words that look like keys, become `***`.
     """

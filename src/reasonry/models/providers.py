@@ -1,7 +1,7 @@
-"""Models of the providers that pydantic-ai knows, through its `direct` functions and `Model` classes alone.
+"""Models of the providers that pydantic-ai knows, called only through its `direct` functions and `Model` classes.
 
-Their SDKs send each request once (no retries of their own), over httpx2's own client, with the bounds and rules of
-`http_session`.
+The providers' SDKs send each request once, without retries of their own, over a client of httpx2, with the limits and
+rules of `http_session`.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ if TYPE_CHECKING:
 CACHING = ("deepseek", "google")
 """Providers whose servers cache prompt prefixes by default."""
 LINE_BYTES = 16
-"""Bytes that each line of a reply counts for, in addition to its own."""
+"""How many bytes each line of a reply counts for, in addition to the line's own bytes."""
 
 _received: ContextVar[tuple[list[bytes], int]] = ContextVar("reasonry_received")
 """The body of the current reply, kept in case the SDK cannot read it, and its limit in bytes. Refusals are not kept."""
 
 
 class ProviderModel:
-    """A model by its name in pydantic-ai, `provider:model`. Its key and base URL come from the environment.
+    """A model that pydantic-ai knows as `provider:model`. Its key and base URL come from the environment.
 
     Raises:
         ValueError: The provider is unknown.
@@ -105,7 +105,7 @@ class ProviderModel:
                 raise booked_whole(failure, question, self.price) from None
             if not received:
                 raise failure from None
-            # Of a stream the frames are no part of what is paid for.
+            # In a stream, only the text is paid for, not the frames around it.
             came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
             usage = estimate_usage(question.prompt, came, self.price)
             raise BrokenReplyError(failure, usage) from None
@@ -241,7 +241,7 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
 
 
 def failure_of(error: Exception, name: str) -> ModelError:
-    """Translate an exception of an SDK or of pydantic-ai."""
+    """Translate an exception of an SDK or of pydantic-ai into a ModelError."""
     cause: BaseException | None = error
     for _ in range(20):
         if isinstance(cause, ModelError):
@@ -269,7 +269,7 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return ModelError(f"{name} sent a reply that cannot be read{detail}", retryable=True)
 
 
-# -- what the SDKs send through
+# -- the HTTP client of the SDKs
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -291,9 +291,9 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 def _sdk_client() -> httpx2.AsyncClient:
-    """Return the client of a provider, for the event loop in which it is first used.
+    """Return the HTTP client of a provider. The client belongs to the event loop that uses it first.
 
-    An unreadable reply raises a ModelError, which SDKs wrap in their own errors.
+    A redirected, compressed or overlong reply raises a ModelError, which SDKs wrap in their own errors.
     """
     return httpx2.AsyncClient(
         timeout=DEFAULT_TIMEOUT_S,

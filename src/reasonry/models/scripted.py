@@ -1,7 +1,7 @@
 r"""Models that read their replies from a file: a script, or the recording of a run.
 
-A script serves tests, demonstrations, and playing a model by hand; the recording of a paid model repeats its run for
-free. `scripted:FILE` names a JSONL file. A line has one of these forms:
+Use a script for tests, for demonstrations, or to play the model yourself. A recording of a paid model repeats its run
+for free. `scripted:FILE` names a JSONL file. A line has one of these forms:
 
     {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.7}}, "usage": {"output_tokens": 12, "usd": 0.001}}
     {"stage": "*", "reply": "1. Think\n2. Act"}
@@ -9,7 +9,7 @@ free. `scripted:FILE` names a JSONL file. A line has one of these forms:
 
 Each question, and each sample of it, uses the first unused line of its stage (`*` is every stage). `usage` may hold
 `calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. A line may also have `delay_ms` (a slow
-model), and a reply `truncated` (cut off) or `refused`.
+model), and a line with a reply may be `truncated` (cut off) or `refused`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedModel(Model):
-    """Plays a script."""
+    """A model that takes its replies from a script."""
 
     is_free = True
 
@@ -85,7 +85,7 @@ class ScriptedModel(Model):
         """Return a model that plays lines given as data.
 
         Raises:
-            UsageError: A line is broken: `line` says which, counted from 1.
+            UsageError: A line is invalid. The error's `line` is its number, counted from 1.
         """
         return cls(
             [
@@ -99,7 +99,7 @@ class ScriptedModel(Model):
         """Return a model that plays a file.
 
         Raises:
-            UsageError: The file cannot be read, or a line is broken: `line` says which, the message why.
+            UsageError: The file cannot be read, or a line is invalid. The error's `line` is its number.
         """
         return cls(read_lines(path, ScriptLine, "script"), f"scripted:{path}")
 
@@ -107,7 +107,7 @@ class ScriptedModel(Model):
         """Answer with the first unused line of the question's stage.
 
         Raises:
-            ModelError: The line holds an error, or no line is left (`script_exhausted`).
+            ModelError: The line contains an error, or no line is left (`script_exhausted`).
         """
         number = _first(question.stage, self._unused)
         if number is None:
@@ -146,7 +146,7 @@ class ScriptedModel(Model):
                 line = left.pop(number)
                 if answered:
                     self._unused.pop(number, None)
-                # An answered question took the retryable errors before its answer too.
+                # An answered question has also used the retryable errors before its answer.
                 if not answered or not line.retryable or line.error is UNSET:
                     break
 
@@ -164,16 +164,16 @@ def read_lines(path: str, kind: type[L] | Any, noun: str) -> list[L]:
     """Read and check the lines of a file, one JSON document each. Empty lines are skipped.
 
     Args:
-        path: UTF-8, with or without a byte order mark.
+        path: A UTF-8 file, with or without a byte order mark.
         noun: The name of the file in errors: `script` or `recording`.
 
     Raises:
-        UsageError: The file is not regular or unreadable, or a line is broken: `line` has its number.
+        UsageError: The file is not regular or not readable, or a line is invalid. The error's `line` is its number.
         TooLargeError: The file is over 256 MB.
     """
     data = read_regular_file(path, MAX_FILE_BYTES, label=noun, option="model")
     decoder = msgspec.json.Decoder(kind)
-    # Only line feeds part lines: JSON text may hold other line separators as they are.
+    # Only a line feed ends a line, because JSON text may contain other line separators unescaped.
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     return [
         _check_line(partial(decoder.decode, line), number, f"the {noun} {path!r}", file=path)
@@ -200,7 +200,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
     Attributes:
         digest: The digest of the whole question.
         text: The question; empty in a recorded table.
-        id: In a recorded table, the question in its run.
+        id: In a recorded table, the id of the question in its run.
         seal: In a recorded table, the digest of this line and all lines before it.
     """
 
@@ -219,7 +219,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """A line of a recorded table besides its answers; see `compare.recorded_table`."""
+    """A line of a recorded table that is not an answer; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""
@@ -244,7 +244,7 @@ class Recorder:
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
         if price := getattr(model, "price", None):
-            # A model without it states its dollars with each answer.
+            # A model without `price` states its dollars with each answer.
             self.price: PriceOf = price
         self.is_free = bool(getattr(model, "is_free", False))
         self.rewind: Callable[[Sequence[tuple[str, bool]]], None] = getattr(
@@ -254,7 +254,7 @@ class Recorder:
             # Others on the machine may not read it: replies may be confidential.
             self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
             if self._file.tell():
-                # A crash may have cut off the last line; an empty one is passed over.
+                # A crash may have cut off the last line. An empty line is skipped.
                 self._file.write(b"\n")
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -266,7 +266,7 @@ class Recorder:
         return getattr(self.model, "left_over", [])
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer as the model does."""
+        """Return the model's answer, and append it to the file."""
         answer = await self.model.answer(question, on_text)
         kept, text = replace(answer, text=SECRETS.mask(answer.text)), SECRETS.mask(question.prompt)
         line = Recording(question.stage, digest(question), question.ask.sample, kept, text)
@@ -281,15 +281,15 @@ class Recorder:
 
 
 class RecordedModel(Model):
-    """Plays a recording: a question gets its recorded answers in order.
+    """A model that replays a recording: each question gets its recorded answers in order.
 
-    The last answer of a question is used again without end, so that a run can be resumed or forked over a recording.
+    The last answer of a question is repeated without limit, so that a run can be resumed or forked over a recording.
 
     Args:
         path: A file written by `Recorder`, or a recorded table of `reasonry compare`.
 
     Raises:
-        UsageError: The file is unreadable, or a line is broken: `line` has its number.
+        UsageError: The file is not readable, or a line is invalid. The error's `line` is its number.
     """
 
     is_free = rewinds_for_others = True
@@ -304,7 +304,7 @@ class RecordedModel(Model):
             self._answers.setdefault(recording.question, []).append(recording)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer as recorded.
+        """Return the recorded answer of the question.
 
         Raises:
             ModelError: `script_exhausted`: the question is not in the recording.

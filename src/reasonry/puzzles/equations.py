@@ -1,10 +1,10 @@
 """Check equations of numbers in a text, such as `4736 * 8 = 37788`, by exact arithmetic.
 
-Rule 1: a false alarm costs more than a missed error. So only equations that are clauses of their own are checked:
-        numbers and signs alone between commas, full stops, line ends and the like.
+Rule 1: a false alarm costs more than a missed error. So an equation is checked only if it is a clause by itself:
+        nothing but numbers and signs between commas, full stops, line ends and the like.
 Rule 2: an equation is false only if it is false under every reading of its numbers: `1,500` is 1500 or, in other
         countries, 1.5.
-Rule 3: a number needs to be right only to its written digits, and a decimal among the operands may be rounded.
+Rule 3: a number must be right only to the digits that are written, and an operand with decimals may be rounded.
 """
 
 import re
@@ -19,7 +19,7 @@ from .expression import plain_signs, read_expression
 from .term import OPERATIONS, Term
 
 MAX_CHECKED: Final = 50_000
-"""The number of characters at the end of a text to check."""
+"""How many characters at the end of a text are checked."""
 
 _MAX_POWER: Final = 12
 
@@ -30,7 +30,7 @@ _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"|[≡⊕⊗∘⋆⊙◦]|\b0[xb][0-9a-f]",
     re.IGNORECASE,
 )
-"""Words that show, in a text or its problem, that signs and digits may have another meaning."""
+"""Words in a text or its problem that show that signs and digits may have another meaning."""
 _TAKEN_BACK: Final = lazy_pattern(r"\b(?:wait|oops|correction)\b", re.IGNORECASE)
 
 _ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
@@ -57,11 +57,11 @@ _TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
 
 
 def false_equations(text: str, *, about: str = "") -> list[str]:
-    """Return the fault of each false equation in a text: "4736 × 8 is 37888, not 37788".
+    """Return a message for each false equation in a text, such as "4736 × 8 is 37888, not 37788".
 
     Args:
         text: Prose, markdown or LaTeX.
-        about: The problem of the text. If it defines its own arithmetic, there are no faults.
+        about: The problem that the text is about. If the problem defines its own arithmetic, no fault is returned.
     """
     if "=" not in text or _TAKEN_BACK.search(text) or _ANOTHER_ARITHMETIC.search(text):
         return []
@@ -72,7 +72,7 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
 
 
 def is_true_equation(text: str, *, about: str = "") -> bool:
-    """Whether a text is only an equation of numbers, and holds to the digit."""
+    """Whether a text is nothing but an equation of numbers that is exactly true."""
     plain = plain_text(text[:200]).strip().rstrip(".")
     if not _RUN.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
         return False
@@ -90,7 +90,7 @@ def _has_own_arithmetic(problem: str) -> bool:
 
 
 def plain_text(text: str) -> str:
-    """Remove markup from a text, and unify its signs."""
+    """Remove markup from a text, and replace variants of signs by plain signs."""
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
@@ -101,7 +101,7 @@ def plain_text(text: str) -> str:
 
 
 def _equations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield both sides of each equation that is a clause of its own, before a remark in parentheses."""
+    """Yield both sides of each equation that is a clause by itself. A remark in parentheses after it is ignored."""
     for part in _CLAUSE_END.split(_CONTINUED.sub(" ", text)):
         clause = _REMARK.sub("", part).strip()
         if _RUN.fullmatch(clause):
@@ -132,7 +132,7 @@ def _goes_on(left: str, right: str) -> bool:
 
 
 def _fault(left: str, right: str) -> str:
-    """Return the fault of an equation. Empty if it holds under some reading, or cannot be read."""
+    """Return the fault of an equation, or an empty text if the equation holds under some reading or cannot be read."""
     coins = {character for character in left + right if character in _COINS}
     if not (_computes(left) or _computes(right)) or len(coins) > 1 or _holds_somehow(left, right):
         return ""
@@ -169,7 +169,7 @@ def _term(side: str, continental: bool = False, compact: bool = False) -> Term |
 
     Args:
         continental: Whether `1.500` is 1500, and `1,5` a decimal.
-        compact: Whether `8/3`, without spaces, takes precedence.
+        compact: Whether a fraction without spaces, such as `8/3`, takes precedence over other operators.
     """
     side = re.sub(f"[{_COINS}]", " ", side)
     written = _NUMBER.findall(side)
@@ -186,7 +186,7 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Convert a number to the notation of code, or return None if it is invalid in this notation."""
+    """Convert a number from English or continental notation to Python's, or return None for another notation."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
@@ -204,7 +204,7 @@ def _agrees(left: Term, right: Term) -> bool:
 
 
 def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
-    """Return the bounds of a value if its decimals may be rounded. None for unknown bounds."""
+    """Return the lowest and highest value of a term whose decimals may be rounded, or None if they are unknown."""
     if term.left is None or term.right is None:
         half = 0 if (term.value * 4).denominator == 1 else Fraction(1, 2 * 10**term.decimals)
         return term.value - half, term.value + half
@@ -221,7 +221,7 @@ def _spaced_text(side: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    """Write `37888`, `2.5`, or `8/3 (about 2.6667)`."""
+    """Format a value as `37888`, `2.5`, or `8/3 (about 2.66667)`."""
     if value.denominator == 1 or (value * 10**6).denominator > 1:
         about = "" if value.denominator == 1 else f" (about {float(value):.6g})"
         return str(value) + about

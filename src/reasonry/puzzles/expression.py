@@ -25,7 +25,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], str]] = {
     ast.Div: "/",
     ast.Pow: "/",
 }
-"""The signs of Python's operators; a power stands for a fraction without spaces."""
+"""The sign of each operator of Python. A power stands for a fraction that is written without spaces."""
 _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 
@@ -55,11 +55,11 @@ def parse(text: str, *, compact: bool = False) -> Term | None:
     """Parse an expression, or return None for other texts.
 
     Args:
-        text: May have decimals, negative numbers, `×`, `÷`, `−` and brackets.
-        compact: Whether `8/3`, without spaces, takes precedence, so that `8 / 8/3` is 3.
+        text: The expression, which may contain decimals, negative numbers, `×`, `÷`, `−` and brackets.
+        compact: Whether a fraction without spaces takes precedence over other operators, so that `8 / 8/3` is 3.
 
     Raises:
-        ZeroDivisionError: It divides by zero.
+        ZeroDivisionError: The expression divides by zero.
     """
     text = " ".join(plain_signs(text).split())
     if len(text) > MAX_EXPRESSION_CHARS or not _CHARACTERS.issuperset(text) or "**" in text or "//" in text:
@@ -73,7 +73,7 @@ def parse(text: str, *, compact: bool = False) -> Term | None:
 
 
 def read_expression(text: str, *, compact: bool = False) -> Term | None:
-    """Parse an expression, or return None for other texts and a division by zero."""
+    """Parse an expression, or return None for a text that is no expression or that divides by zero."""
     try:
         return parse(text, compact=compact)
     except ZeroDivisionError:
@@ -81,10 +81,10 @@ def read_expression(text: str, *, compact: bool = False) -> Term | None:
 
 
 class Taking:
-    """Builds terms from a pool of terms, each used once.
+    """Builds terms from a pool, whose terms can each be used once.
 
     Args:
-        reuse: Whether a part such as `(10 - 4)` may use the 6 in the pool that came from it.
+        reuse: Whether a part such as `(10 - 4)` may use a 6 in the pool that was made from 10 and 4.
     """
 
     def __init__(self, pool: tuple[Term, ...], *, reuse: bool = False) -> None:
@@ -93,7 +93,7 @@ class Taking:
         """The first number missing from the pool."""
 
     def build(self, term: Term) -> Term | None:
-        """Build a term from parts of the pool, and remove these; None if a number is missing."""
+        """Build a term from parts of the pool and remove these parts, or return None if a number is missing."""
         for part in self.pool:
             if part.value == term.value and self._stands_for(term, part):
                 self.pool.remove(part)
@@ -106,7 +106,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether a term may use a part of equal value: as a number, as `8/3`, or as the numbers that made the part."""
+        """Whether a part of equal value may replace a term: a number, `8/3`, or a term of the same numbers."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1
@@ -114,10 +114,10 @@ class Taking:
 
 
 def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
-    """Judge the sides of an equation, or a single expression.
+    """Judge whether the sides of an equation, or a single expression, solve a puzzle.
 
     Returns:
-        The first side that uses exactly the puzzle's numbers, or None; and the reason if it does not solve the puzzle.
+        The first side that uses exactly the puzzle's numbers, or None; and the fault of the sides, or an empty text.
     """
     terms = [term for side in sides if (term := read_expression(side)) is not None]
     if len(terms) < len(sides):

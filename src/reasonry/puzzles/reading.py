@@ -1,7 +1,7 @@
 """Read number puzzles in sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and so on.
 
-A sentence is a puzzle only if all of its words are typical of puzzles, it has one list of numbers and one number
-besides, the target, and it has no further conditions: fewer operations, a subset of the numbers, an order.
+A sentence is a puzzle only if all of its words are typical of puzzles, it has one list of numbers and one other number
+(the target), and it sets no further conditions, such as fewer operations, a subset of the numbers, or an order.
 """
 
 import re
@@ -56,13 +56,13 @@ _TARGET_FIRST: Final = lazy_pattern(r"\s*(?:make|get|reach|obtain)\s+-?\d", re.A
 
 
 def read_puzzle(text: str) -> Puzzle | None:
-    """Read a puzzle in a sentence, or return None unless the text is clearly a puzzle alone."""
+    """Read a puzzle in a sentence, or return None if the text is not clearly a puzzle and nothing else."""
     return _read(text) if len(text) <= MAX_PUZZLE_CHARS else None
 
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> Puzzle | None:
-    """Read a short text. Cached, because a run reads its problem in several places."""
+    """Read a short text. The result is cached, because a run reads its problem in several places."""
     text = re.sub(r"(?<=\d)-(?=\d)", ", ", plain_signs(text).lower())
     without_order = text.replace("any order", " ").replace("order of operation", "operation")
     words = set(re.findall(r"[^\W\d_]+", without_order))
@@ -86,9 +86,9 @@ def _read(text: str) -> Puzzle | None:
 
 
 def read_numbers(text: str) -> tuple[Fraction, ...] | None:
-    """Read the numbers of a puzzle with a known target.
+    """Read the numbers of a puzzle whose target is known.
 
-    If the text is not clearly a puzzle, they are the only list of numbers in it.
+    If the text is not clearly a puzzle, return the only list of numbers in it, or None if there are several lists.
     """
     puzzle = read_puzzle(text)
     if puzzle is not None:

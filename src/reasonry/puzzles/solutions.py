@@ -3,8 +3,8 @@
 The search meets in the middle: it lists all values of a few numbers once, and splits larger sets into two parts. The
 value of the smaller part determines the value that the larger part must have. Six numbers take about a second at most.
 
-A part of value 0 leaves the other part undetermined, as in 0 * x. No solution is lost: x can be split, and a split with
-another part finds the same product.
+A part with the value 0 leaves the other part x undetermined, as in `0 * x`, so such a split is skipped. No solution is
+lost: x can be split itself, and another split finds the same product.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from .term import MAX_NUMBERS, Puzzle, Term, joins
 
 LISTED: Final = 3
 LISTED_OF_MANY: Final = 4
-"""The largest sets of numbers with a list of all values; this size pays only for the largest puzzles."""
+"""The size of the largest sets whose values are all listed. The second size saves time only for the largest puzzles."""
 
 Numbers = tuple[Fraction, ...]
 
@@ -34,7 +34,7 @@ def solve_numbers(numbers: Numbers, target: Fraction) -> Term | None:
 
 @lru_cache(maxsize=2_000)
 def values(numbers: Numbers) -> dict[Fraction, Term]:
-    """Return all values of a few sorted numbers, each with an expression."""
+    """Return all values that can be made from a few sorted numbers, each with an expression that makes it."""
     if len(numbers) == 1:
         return {numbers[0]: Term(numbers[0])}
     made: dict[Fraction, Term] = {}
@@ -71,7 +71,7 @@ def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
-    """Yield the values of x for which `x op value`, or swapped `value op x`, is the target."""
+    """Yield each (x, op, swapped) for which `x op value`, or `value op x` if swapped, is the target."""
     yield target - value, "+", False
     yield target + value, "-", False
     yield value - target, "-", True

@@ -1,8 +1,8 @@
 """Follow the written steps of a number puzzle: `10 - 4 = 6 (left: 6 9 13)`.
 
-A step is legal if any reading of it is. A fault means that under every reading the step is false, or uses missing
-numbers. A number with a point may be rounded or truncated: `8 / 3 = 2.67` is true, and from then on 2.67 is 8/3. So all
-later steps are exact, and rounding proves nothing.
+A step is legal if any of its readings is legal. A step has a fault if, under every reading, it is false or uses missing
+numbers. A number with a point may be rounded or truncated: after `8 / 3 = 2.67`, which is true, 2.67 means 8/3. So all
+later steps are exact, and rounding never decides whether a puzzle is solved.
 """
 
 import re
@@ -31,11 +31,11 @@ _LEFT: Final = lazy_pattern(
 
 
 class Position(Struct, frozen=True):
-    """The position of a puzzle after some steps.
+    """The state of a puzzle after some steps.
 
     Attributes:
         left: The terms still to be joined.
-        fault: Why the last step is illegal; later steps do not count.
+        fault: Why the last step is illegal, or empty. Steps after an illegal step are ignored.
         made: The terms made by the steps, oldest first.
     """
 
@@ -45,12 +45,12 @@ class Position(Struct, frozen=True):
 
     @property
     def numbers(self) -> tuple[Fraction, ...]:
-        """The numbers left, sorted."""
+        """The remaining numbers, sorted."""
         return tuple(sorted(term.value for term in self.left))
 
     @property
     def moves(self) -> int:
-        """The number of joined pairs."""
+        """How many pairs of numbers the steps have joined."""
         return sum(len(term.numbers) for term in self.left) - len(self.left)
 
 
@@ -94,7 +94,7 @@ def _plain(text: str) -> str:
 
 
 def _sides(piece: str) -> list[str]:
-    """Return the sides of an equation. Empty if a side is unreadable or no side has an operation."""
+    """Return the sides of an equation, or an empty list if a side is unreadable or no side has an operation."""
     sides = [_balance(side) for side in piece.split("=") if side.strip(" \t().")]
     if not any(sign in side[1:] for side in sides for sign in "+-*/"):
         return []
@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Join some of the numbers left into one of these equal terms, or return the obstacle."""
+    """Join some of the remaining numbers into one of these equal terms. Return the position, or None and the fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):

@@ -30,9 +30,9 @@ class Term(Struct, frozen=True):
     left: Term | None = None
     right: Term | None = None
     tight: bool = False
-    """Whether it was written as `8/3`, without spaces, and so may be one number."""
+    """Whether the term was written without spaces, such as `8/3`, so that it may be one number."""
     decimals: int = 0
-    """The digits of a number after the point, as written."""
+    """How many digits the number has after the point, as written."""
 
     @property
     def numbers(self) -> list[Fraction]:
@@ -75,7 +75,7 @@ def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
     """Build the term `left op right`.
 
     Raises:
-        ZeroDivisionError: It divides by zero.
+        ZeroDivisionError: The term divides by zero.
     """
     return Term(OPERATIONS[op](left.value, right.value), op, left, right, tight)
 
@@ -102,6 +102,6 @@ def moves_of(term: Term) -> list[Term]:
 
 
 def legal_moves(numbers: Sequence[Fraction]) -> list[Term]:
-    """Return the distinct moves of numbers, the larger operand first if the order does not matter."""
+    """Return all distinct moves that join two of the numbers. In sums and products, the larger number is first."""
     pairs = combinations(map(Term, sorted(numbers, reverse=True)), 2)
     return list(dict.fromkeys(move for pair in pairs for move in joins(*pair)))

@@ -1,6 +1,6 @@
-"""The queue of the store `REASONRY_STORE`, for procrastinate's own command.
+"""The queue of the store that `REASONRY_STORE` names, for the command line of procrastinate itself.
 
-`procrastinate --app reasonry.queues.shell.app shell` lists its jobs.
+`procrastinate --app reasonry.queues.shell.app shell` lists the jobs of the queue.
 """
 
 import os

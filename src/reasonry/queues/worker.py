@@ -1,9 +1,9 @@
 """A worker: procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
 
-Rule 1: procrastinate's worker stops when the database is away. This worker restarts it until the process has to end.
+Rule 1: procrastinate's worker stops when the database is away. This module restarts it until the process has to end.
 Rule 2: a worker without a heartbeat for `DEAD_S` counts as dead. Every `BEAT_S` the other workers look for dead workers
-        and requeue their jobs. After an outage of the database they wait once more, so that live workers can renew
-        their leases and write down their answers.
+        and requeue their jobs. After an outage of the database, these workers first wait for `DEAD_S`, so that live
+        workers can renew their leases and write down their answers.
 Rule 3: if the database does not answer for `HANGS_S`, the worker is restarted. If hanging connections keep it from
         stopping within `STUCK_S`, the process ends, and systemd or a container's restart policy starts it again.
 """
@@ -48,7 +48,7 @@ _log = logging.getLogger("reasonry.worker")
 
 
 class Later(Exception):
-    """Asks for another try of the job after a delay, by any worker."""
+    """Raised to have a job tried again after a delay, by any worker."""
 
     def __init__(self, delay_s: float, why: object) -> None:
         super().__init__(f"{why}")
@@ -62,7 +62,7 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done, in the trace of the caller that began it.
+    """Drive a run until its job is done, in the trace of the caller that began the run.
 
     Raises:
         Later: The run has to be tried again later or elsewhere.
@@ -102,10 +102,10 @@ class Worker:
         self._queues, self._concurrency = [*queues], concurrency
         self._ending = asyncio.Event()
         self._was_away = False
-        """Whether the connection has been lost."""
+        """Whether the connection was lost before."""
 
     async def work(self) -> None:
-        """Drive runs until `end` is called. The supervisor is drained at the same time and releases the runs."""
+        """Drive runs until `end` is called. Then the caller also drains the supervisor, which releases the runs."""
         _quieten()
         while not self._ending.is_set():
             try:
@@ -122,7 +122,7 @@ class Worker:
 
     async def _work_once(self) -> None:
         """Work until the connection is lost or `end` is called."""
-        # Runs that lost tables have left without a job.
+        # A loss of the queue's tables leaves runs without jobs.
         await self._store.put_missing_jobs()
         queue = self._opened_app()
         async with queue.open_async():
@@ -165,7 +165,7 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return procrastinate's app for the queue of a store, without tasks; `application` names its connections."""
+    """Return procrastinate's app for the queue of a store, without tasks. `application` names its connections."""
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(
@@ -189,7 +189,7 @@ async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
     while True:
         looking = asyncio.create_task(_put_back(queue))
         try:
-            # To cancel a query that hangs takes seconds too, and nothing here needs its end.
+            # To cancel a hanging query takes seconds too, and nothing here needs its result.
             if (await asyncio.wait([looking], timeout=HANGS_S))[1]:
                 raise TimeoutError("the database does not answer")
             looking.result()
@@ -201,20 +201,20 @@ async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
 async def _put_back(queue: procrastinate.App) -> None:
     for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_S):
         with contextlib.suppress(ConnectorException):
-            # Another was quicker.
+            # Another worker was faster.
             await queue.job_manager.retry_job(job)
 
 
 class _Again(procrastinate.BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Any) -> procrastinate.RetryDecision:
         delay_s = exception.delay_s if isinstance(exception, Later) else 60.0
-        # The right to drive a run is often given back a moment later.
+        # The right to drive a run is often released a moment later.
         delay_s = min(delay_s, FIRST_RETRY_S * 2 ** min(job.attempts, 20))
         return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay_s))
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of a database error or of the library's error around it."""
+    """Return the type and the first line of an error. An error of the queue's connection is replaced by its cause."""
     while isinstance(error, ConnectorException) and error.__cause__ is not None:
         error = error.__cause__
     line = SECRETS.mask(f"{error}", error=True).strip().partition("\n")[0]
@@ -222,7 +222,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _quieten() -> None:
-    """Keep the library from logging tracebacks, which quote the database, and from logging a job's end twice."""
+    """Keep libraries from logging tracebacks, which quote the database, and from logging the end of a job twice."""
 
     def strip(record: logging.LogRecord) -> bool:
         message, error = record.getMessage(), record.exc_info and record.exc_info[1]
@@ -234,7 +234,7 @@ def _quieten() -> None:
 
     def is_news(record: logging.LogRecord) -> bool:
         kind = record.exc_info[0] if record.exc_info else None
-        # A job whose end could not be written down; it comes again.
+        # The end of a job could not be written down; the job will come again.
         return not (kind and kind.__module__.startswith("procrastinate"))
 
     own = (procrastinate.__name__, psycopg_pool.__name__, "psycopg")
@@ -248,7 +248,7 @@ def read_queues(text: str) -> tuple[str, ...]:
     """Read names of queues, separated by commas.
 
     Raises:
-        UsageError: The list is empty, or a name has characters besides letters, digits, `-` and `_`.
+        UsageError: A name is empty, over 64 characters long, or has characters besides letters, digits, `-` and `_`.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
@@ -260,10 +260,10 @@ def read_queues(text: str) -> tuple[str, ...]:
 
 
 def postgres_store(store: object, command: str = "this") -> PostgresStore:
-    """Return the PostgreSQL store of an app.
+    """Return `store`, which must be a PostgreSQL store. `command` is the subject of the error message.
 
     Raises:
-        UsageError: The app has another kind of store.
+        UsageError: The store is of another kind.
     """
     if isinstance(store, PostgresStore):
         return store

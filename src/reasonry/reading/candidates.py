@@ -1,8 +1,8 @@
-"""Candidate thoughts from a model's list, and the model's score for each: from 0 to 1.
+"""Read candidate thoughts from a model's list, and the model's score for each, from 0 to 1.
 
-Rule 1: a score is read with its scale (`0.7`, `90%`, `7/10`) or not at all. `85` has no scale; no score is reduced to
-        1, and 0 is a valid score.
-Rule 2: a score is a member of the data, or follows its candidate's number alone; a number in a thought is not a score.
+Rule 1: a score is read only with a clear scale (`0.7`, `90%`, `7/10`). `85` has no scale and is not read. No score is
+        cut to 1, and 0 is a valid score.
+Rule 2: a score is a member of the data, or stands alone after its candidate's number. Numbers in thoughts do not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,18 +26,18 @@ class Proposals(Struct, frozen=True):
 
 
 class ScoredThought(Struct, frozen=True, omit_defaults=True):
-    """A candidate; the score is None if none could be read."""
+    """A candidate thought. The score is None if no score could be read."""
 
     thought: str
     score: float | None = None
 
 
 def parse_thoughts(text: object) -> tuple[list[str], str]:
-    """Read the thoughts of a reply: `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. Never raises.
+    """Read thoughts from `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. No input raises an error.
 
     Returns:
-        The thoughts without empty ones, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or `none` if
-        there are no thoughts.
+        The thoughts that are not empty, and the reading mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or
+        `none` if there are no thoughts.
     """
     if not isinstance(text, str):
         return [], "none"
@@ -46,7 +46,7 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
 
 
 def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
-    """Read the thoughts of a reply as `parse_thoughts` does, with the scores in the entries or beside them."""
+    """Read thoughts as `parse_thoughts` does, with their scores from the list's entries or from a member `scores`."""
     for value, mode in json_values(text):
         if found := _scored_in(value):
             return found, mode
@@ -83,17 +83,17 @@ def _scored_in(value: Any) -> list[ScoredThought]:
 
 
 def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
-    """Read a reply's scores of thoughts. Never raises.
+    """Read the scores that a reply gives to thoughts. No input raises an error.
 
-    Accepts `{"scores": {…}}` keyed by id, position (1, 2, …) or text; a list in the order of the thoughts, or of
-    objects with `id` and `score`; the bare mapping; lines such as `1: 0.7`.
+    The reply may be `{"scores": {…}}` or only the mapping, keyed by id, position (1, 2, …) or text; a list in the order
+    of the thoughts; a list of objects with `id` and `score`; or lines such as `1: 0.7`.
 
     Args:
-        thoughts: `{"id", "content"}`, or plain texts, which get the ids `t1`, `t2`, …; other items get no score.
+        thoughts: Objects with `id` and `content`, or texts, which get the ids `t1`, `t2`, …. Other items get no score.
 
     Returns:
-        The scores by id, without thoughts whose score could not be read, and the mode: `json`, `fenced`, `embedded`,
-        `repaired`, `list` or `none`.
+        The scores by id, without the thoughts whose score could not be read, and the reading mode: `json`, `fenced`,
+        `embedded`, `repaired`, `list` or `none`.
     """
     if not isinstance(text, str):
         return {}, "none"

@@ -1,11 +1,11 @@
 """Coerce a reply's data to a form.
 
 A form is a Struct, or any JSON schema. A key matches its field in any case, with any spaces, dashes and underscores. A
-list is accepted as text and text as a list, yes as true, `"7/10"` as a number with a scale, and `"n/a"` as null if the
-field may be null and is not an answer.
+list is accepted as a text, a text as a list, `yes` as true, `"7/10"` as a number with a scale, and `"n/a"` as null
+unless the field is an answer or may not be null.
 
-Rule 1: ambiguous input does not fit: two keys of one field with different values, or a value with two meanings.
-Rule 2: a misfit names the field and the reason, for the next question.
+Rule 1: ambiguous input does not fit: two keys for one field with different values, or a value with two meanings.
+Rule 2: the error for a misfit names the field and the reason, which the next question repeats.
 """
 
 import json
@@ -41,7 +41,7 @@ _NUMBERED: Final = lazy_pattern(
 )
 _BULLETED: Final = lazy_pattern(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
 _ANSWERS: Final = ("answer", "result")
-"""Endings of field names in which words such as "none" are never null."""
+"""Endings of the names of answer fields. In these fields, words such as "none" are never read as null."""
 
 
 def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
@@ -75,9 +75,9 @@ def fit_value(value: Any, schema: Schema) -> Any:
 
 
 def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict[str, str]]:
-    """Remove misfits from a value's lists; return the value, and the reason for each removed entry by its place.
+    """Remove misfits from the lists in a value. Return the value, and by place the reason for each removed entry.
 
-    A list without a fitting entry stays unchanged.
+    A list in which no entry fits is left unchanged.
     """
     members, lost = _kinds(schema), dict[str, str]()
     if fields := members.get("object", _ANY).get("properties"):
@@ -104,7 +104,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict
 
 
 def read_texts(value: Any) -> list[str]:
-    """Read a list of texts, or of objects with a text; empty for any other value."""
+    """Read a list of texts, or of objects that contain a text. Return an empty list for any other value."""
     try:
         return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:
@@ -112,7 +112,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Unwrap an object with one of these names from lists and objects of one entry."""
+    """Return the object with one of these keys inside lists and objects of one entry, or else the value itself."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:
@@ -126,14 +126,14 @@ def unwrap(value: Any, names: Collection[str]) -> Any:
 
 @cache
 def _schema_of(form: type[Struct]) -> dict[str, Any]:
-    """Return the schema of a form, each reference replaced by its target."""
+    """Return the schema of a form, with each reference replaced by its target."""
     (top,), parts = msgspec.json.schema_components([form], ref_template="{name}")
     targets: dict[str, dict[str, Any]] = {name: {} for name in parts}
 
     def link(node: dict[str, Any]) -> dict[str, Any]:
         return targets[node["$ref"]] if "$ref" in node else node
 
-    # A form may hold itself, so the targets are filled after all that refers to them.
+    # A form may contain itself, so the targets are filled only after all references to them exist.
     linked, found = json.loads(json.dumps([top, parts]), object_hook=link)
     for name, part in found.items():
         targets[name] |= part
@@ -149,7 +149,7 @@ def asked_fields(form: type[Struct]) -> dict[str, bool]:
 
 
 def _kinds(schema: Schema) -> dict[str, Schema]:
-    """Return the schemas of a value's alternative types, by type."""
+    """Return the types that a schema allows, each with its own schema."""
     if "anyOf" in schema:
         return {kind: member for part in schema["anyOf"] for kind, member in _kinds(part).items()}
     kinds = schema.get("type") or ("enum" if "enum" in schema else "any")
@@ -186,7 +186,7 @@ def _keeps_null(part: Schema) -> bool:
 
 
 def _fit_field(name: str, value: Any, part: Schema) -> Any:
-    """Coerce a field's value. The field `question` takes a single question, and an `answer` stays verbatim."""
+    """Coerce a field's value. A `question` field takes only one question; the text of an answer stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
     if plain_name(name).endswith(_ANSWERS) and "string" in _kinds(part):
@@ -197,7 +197,7 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
-    """Return a value as an object: unwrapped, decoded from a text, or wrapped as the only required field."""
+    """Turn a value into an object: decode a text, unwrap an object, or take the value as the only required field."""
     value, properties = _decode(value), schema["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     if isinstance(inner, list) and len(inner) == 1:
@@ -322,7 +322,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list. In a list of texts, an object becomes the text of its members without a number."""
+    """Coerce an item of a list. In a list of texts, the members of an object are joined, without numbers."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):
@@ -343,13 +343,13 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def list_items(text: str) -> list[str]:
-    """Return the items of a text's list: numbered lines, or else bulleted lines."""
+    """Return the items of the list in a text: the numbered lines, or else the bulleted lines."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("```")]
     return _items(lines, _NUMBERED) or _items(lines, _BULLETED)
 
 
 def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
-    """Return the items of a list without remarks before the first and after the last."""
+    """Return the items of a list, without the text before the first item and after the last item."""
     starts = [place for place, line in enumerate(lines) if start.match(line)]
     items = [lines[begin:end] for begin, end in pairwise([*starts, len(lines)])]
     for place in range(1, len(items[-1]) if items else 0):
@@ -367,7 +367,7 @@ def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
 
 
 def _decode(value: Any) -> Any:
-    """Decode a text that is a JSON value; other values stay unchanged."""
+    """Decode a text that is a JSON object or list. Return other values unchanged."""
     found = json_value(value) if isinstance(value, str) else None
     return value if found is None else found
 
@@ -383,7 +383,7 @@ _OWN: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
     (dict, ("object",)),
     (list, ("array",)),
 )
-"""The kinds that accept a value unchanged, by its type."""
+"""For each Python type, the schema types that accept its values unchanged."""
 _CONVERT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "object": _to_object,
     "string": _to_text,

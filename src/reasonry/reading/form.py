@@ -1,11 +1,11 @@
-"""Read a reply into a form: one JSON object, or the answer in its mark.
+"""Read a reply into a form, from one JSON object or from the answer between its tags (the mark).
 
-The rungs for an answer, in order: the whole reply is JSON of the form; the answer is marked; the reply ends with JSON
-of the form in a fence; it is YAML of the form; it ends with its answer, see `mark`. The rungs for data: one JSON object
-of the form as the whole reply, in a fence, in prose, or repaired; YAML.
+An answer is looked for in this order: the whole reply is JSON of the form; the answer is marked; the reply ends with
+JSON of the form in a fence; the reply is YAML of the form; the reply ends with its answer (see `mark`). Data is one
+JSON object of the form (the whole reply, in a fence, in prose, or repaired) or YAML. Each place is a rung.
 
 Rule 1: no text raises an error.
-Rule 2: a value is returned only if it fits the form; unread text is never a value.
+Rule 2: a value is returned only if it fits the form; text that could not be read is never a value.
 Rule 3: two different readings make a reply unreadable.
 """
 
@@ -29,7 +29,7 @@ _TWO: Final = "it has two JSON objects that differ; give one"
 _YAML_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _YAML_KEY: Final = lazy_pattern(r"^(?:- )?[\"']?(\w[\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
 _MARKED: Final = ("final_answer", "answer", "value", "result", "subQuestionAnswer", "text")
-"""Fields that a mark fills: the first of these in a form."""
+"""The fields that a marked answer can fill. It fills the first of these fields that the form has."""
 _ROOM: Final = ("steps", "reasoning", "thought", "reason", "differences")
 """Fields for the reasoning that leads to the answer."""
 
@@ -41,8 +41,8 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
         texts: All replies to the question so far, oldest first.
 
     Returns:
-        The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (a reply
-        that is declared to be the answer as a whole).
+        The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (the
+        model declared its whole previous reply to be the answer).
     """
     *before, text = [texts] if isinstance(texts, str) else texts
     field = marked_field(form)
@@ -71,7 +71,7 @@ def _read_answer(
         if rung != "embedded" and (is_data or (rung == "fenced" and _is_own(value, form)))
     ]
     if own:
-        # Consecutive objects are rival answers; objects within a text are a part of it.
+        # JSON objects one after another are rival answers; objects inside a text are a part of the text.
         return _read_one(found if begins else own, form, field)
     value = _yaml_value(text, form)
     if value is not None and len(value) > 1 and _holds(value, field):
@@ -114,7 +114,7 @@ def _read_marked(
     if _holds(own, field) and _is_own(own, form):
         return _read_one([(own, marked.mode)], form, field)
     if not marked.before and before and not isinstance(find_marked(before[-1]), Marked):
-        # The reply repeats only the answer; the reasoning is in the reply before.
+        # The reply repeats only the answer; the reasoning is in the previous reply.
         marked = Marked(marked.answer, before[-1].strip(), marked.mode)
     return _fill(form, field, marked)
 
@@ -141,10 +141,10 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return the reason why a text fits no form: it is empty, breaks off, or repeats the question's form.
+    """Return why a text is no reply (it is empty, cut off, or a copy of the question's form), or None.
 
     Args:
-        question: The question without the problem, which may contain the answer.
+        question: The question without the problem, because the problem may contain the answer.
     """
     text = text.strip()
     if not text:
@@ -166,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Read a text or its last fence as a YAML mapping, the format of seed 001."""
+    """Read the last fence of a text, or else the whole text, as a YAML mapping (the format of seed 001)."""
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)
@@ -185,9 +185,9 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
 
 
 def _numbers_in(value: Any, name: str) -> Any:
-    """Convert numbers in a YAML value that was read as text; an answer stays verbatim.
+    """Convert the numbers in a YAML value, which were read as texts. An answer stays verbatim.
 
-    A block of text loses its final line end, which belongs to the YAML.
+    The final line end of a block of text is removed, because it belongs to the YAML.
     """
     if isinstance(value, dict):
         return {key: _numbers_in(item, key) for key, item in value.items()}
@@ -199,7 +199,7 @@ def _numbers_in(value: Any, name: str) -> Any:
 
 @cache
 def marked_field(form: type[Struct]) -> str | None:
-    """Return the field of a form that a mark fills. None for a form of data."""
+    """Return the field of a form that a marked answer fills, or None for a form of data."""
     fields = asked_fields(form)
     field = next((name for name in _MARKED if name in fields), None)
     others = {name for name, required in fields.items() if required} - {field, "answer"}

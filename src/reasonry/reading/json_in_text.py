@@ -1,8 +1,8 @@
 r"""Find JSON in a reply: the whole reply, in a fence, or in prose; repair JSON with small syntax errors.
 
-Rule 1: only complete JSON is repaired; the rest of a text that breaks off is not invented.
-Rule 2: the time is bounded: only the end of a very long text is searched, after too many false starts the search ends,
-        only short pieces are repaired, and values with too many levels are rejected.
+Rule 1: only complete JSON is repaired. If a text is cut off, its missing rest is not invented.
+Rule 2: the time is bounded: only the end of a very long text is searched, the search ends after too many false starts,
+        only short pieces are repaired, and values that are nested too deeply are rejected.
 Rule 3: strings have no lone surrogates; a number that is not finite becomes None.
 """
 
@@ -17,11 +17,11 @@ from ..text import lazy_pattern, without_surrogates
 
 CUT_OFF: Final = "the reply breaks off within its JSON; give it whole"
 MAX_SEARCHED: Final = 1_000_000
-"""The number of characters at the end of a text to search for JSON."""
+"""How many characters at the end of a text are searched for JSON."""
 MAX_REPAIRED: Final = 12_000
 """The longest piece to repair, in characters; for a longer piece it is better to ask again."""
 _MAX_MARKS: Final = 600
-"""The most brackets and quotes in a piece to repair; the time grows with their square."""
+"""The most brackets and quotes in a piece to repair. The time grows with the square of their count."""
 MAX_DEPTH: Final = 64
 _MAX_VALUE: Final = 100_000
 """The longest text, in characters, to search for one value."""
@@ -33,7 +33,7 @@ _START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])
 _FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
 _FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
 _BRACE: Final = lazy_pattern(r"(?:\\[A-Za-z]+|[}^_\\])\{|(?P<brace>\{)")
-r"""A brace, except in LaTeX: `\frac{1}{2}`."""
+r"""An opening brace. The group `brace` is empty for a brace of LaTeX, such as `\frac{1}{2}`."""
 _MARKS: Final = "{}[]\"'“”"
 _ESCAPE: Final = lazy_pattern(
     r"\\(?:\\|(?P<command>(?:b(?:oxed|eta|ar|egin|ig|inom|f|ecause|ullet|ot|old|oldsymbol)"
@@ -41,7 +41,7 @@ _ESCAPE: Final = lazy_pattern(
     r"|t(?:imes|ext|extbf|extit|heta|frac|an|o|au|op|herefore|riangle|ilde))(?![a-z])"
     r"|u(?![0-9A-Fa-f]{4})|[^\"\\/bfnrtu\s]))"
 )
-r"""A backslash of a LaTeX command rather than a JSON escape; `\\` matches too, so that it stays intact."""
+r"""A backslash that begins a LaTeX command and not a JSON escape. `\\` matches too, so that it is left intact."""
 
 
 def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
@@ -82,13 +82,13 @@ def is_whole(text: str) -> bool:
 
 
 def breaks_off(text: str) -> bool:
-    """Whether a reply's object, alone or in a fence, breaks off before its end."""
+    """Whether the JSON object of a reply, alone or in a fence, is cut off before its end."""
     starts = [match.start("start") for match in _START_OF_REPLY.finditer(text[-MAX_SEARCHED:])]
     return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
 
 
 def _whole_values(text: str) -> list[Any]:
-    """Return a list with the value of a text that is JSON as a whole, or an empty list."""
+    """Return a list with the value of a text that is JSON as a whole. For other texts, return an empty list."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
     return _clean(found[0]) if found and found[1] == len(stripped) else []
@@ -122,7 +122,7 @@ def _repair(text: str) -> Iterator[Any]:
         except Exception:
             # The library guesses, and may fail on its own guess; then the reply is merely unreadable.
             continue
-        # Several pieces of JSON come back as a list of them.
+        # The library returns several pieces of JSON as a list.
         for each in reversed(value if isinstance(value, list) else [value]):
             yield from _clean(each) if isinstance(each, dict) else ()
 
@@ -133,7 +133,7 @@ def _repairable(text: str) -> Iterator[str]:
     starts = {fences[-1]} if fences else set[int]()
     first = next((match.start("brace") for match in _BRACE.finditer(text) if match["brace"]), -1)
     if first >= 0 and text.count("```", 0, first) % 2 == 0:
-        # A brace within a fence that begins with something else is code.
+        # A brace inside a fence is code if the fence begins with something else.
         starts.add(first)
     for start in sorted(starts, reverse=True):
         closing = text.find("\n```", start)
@@ -143,7 +143,7 @@ def _repairable(text: str) -> Iterator[str]:
 
 
 def _is_cut(piece: str) -> bool:
-    """Whether a broken piece of JSON ends within a text or a number. Missing brackets alone do not count."""
+    """Whether a broken piece of JSON ends within a string or a number. Missing brackets alone do not count."""
     piece = piece.rstrip("` \t\r\n")
     rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
     has_more = rest == piece or re.search(r"[\"'“]", rest) is not None
@@ -155,7 +155,7 @@ _decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) 
 
 
 def _clean(value: Any) -> list[Any]:
-    """Apply rule 3 to data; return it in a list, or an empty list if it has too many levels."""
+    """Apply rule 3 to a value. Return the value in a list, or an empty list if the value is nested too deeply."""
     try:
         return [_clean_value(value, 0)]
     except RecursionError:

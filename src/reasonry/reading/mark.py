@@ -2,7 +2,7 @@ r"""Read the mark around an answer, `<answer>…</answer>`, or one of a few equa
 
 Rule 1: the content of the mark is the answer, complete and verbatim: a value, a letter, a program.
 Rule 2: a mark in the thinking, in quotes, or with only dots in it does not count.
-Rule 3: after two different marks, or none, the machine asks again. Nothing is guessed.
+Rule 3: after two different marks, or no mark, the machine asks again. Nothing is guessed.
 """
 
 import re
@@ -19,7 +19,7 @@ from .vote import agree, normalise, tidy
 EMPTY: Final = "its <answer> is empty"
 
 _BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].strip()
-"""The text between the tags in a reply that repeats the request for a mark."""
+"""The text between the two tags in the request for a mark. A reply with this text only repeats the request."""
 _TAG: Final = lazy_pattern(r"(?:(?<!\\)<\s?|<\s?(?P<close>/)\s?)answer\s?/?>", re.IGNORECASE)
 _PLACEHOLDER: Final = lazy_pattern(r"[\s.…*_]*|\s+and\s+")
 """The content of a mark that only shows its form: `between <answer> and </answer>`."""
@@ -41,13 +41,13 @@ _BOXED: Final = r"\\boxed\s?\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}
 _BOX: Final = lazy_pattern(_BOXED)
 _LAST_BOX: Final = lazy_pattern(rf"{_BOXED}[\s.$*\])}}\\]{{0,20}}\Z")
 _GOES_ON: Final = lazy_pattern(r"[.!?。]\s+\w|[?:：][*_`\"]{0,3}\Z")
-"""The rest of a line that says more than its answer, or only announces it."""
+"""Matches the rest of a line that continues after its answer, or that only announces the answer."""
 _MAX_LINE: Final = 120
 _MAX_BOX: Final = 2_000
 
 
 class Marked(Struct, frozen=True):
-    """An answer, the text before it, and its mode: `marked` or `stated`."""
+    """An answer, the text before it, and how it was found (`mode`): `marked`, `stated` or `whole`."""
 
     answer: str
     before: str
@@ -55,7 +55,7 @@ class Marked(Struct, frozen=True):
 
 
 def find_marked(text: str) -> Marked | Unreadable:
-    """Return the marked answer of a reply; `Unreadable` for no mark or two answers."""
+    """Return the marked answer of a reply, or `Unreadable` if the reply has no mark or two different answers."""
     marks = _marks(text)
     if isinstance(marks, Unreadable):
         return marks
@@ -89,7 +89,7 @@ def begins_call(answer: str) -> bool:
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return the fault of an unmarked text that has the markup of a tool call."""
+    """Return the fault of a text that has no mark but the markup of a tool call, or None for other texts."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None
@@ -118,7 +118,7 @@ def _read_stated(answer: str, before: str) -> Marked | None:
 
 
 def strip_mark(text: str) -> str:
-    """Remove a mark around the whole text."""
+    """Remove a mark that encloses the whole text. Return other texts unchanged."""
     marks = _marks(text)
     if isinstance(marks, Unreadable) or len(marks) != 1:
         return text
@@ -148,7 +148,7 @@ def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
         elif depth < 0:
             return Unreadable("it closes an <answer> that it did not open", is_unmarked=True)
     rest = text[opened.end() :]
-    # An unclosed tag within a line, with sentences after it, may as well be a mention of the mark.
+    # An unclosed tag within a line, with sentences after it, may be only a mention of the mark.
     is_within = bool(text[: opened.start()].rpartition("\n")[2].strip(" *_`#>")) and bool(
         _GOES_ON.search(rest)
     )
@@ -162,7 +162,7 @@ def _is_placeholder(answer: str) -> bool:
 
 
 def _is_misspelled(inside: str) -> bool:
-    """Whether an unclosed mark contains an unmatched closing tag, perhaps its own, misspelled."""
+    """Whether an unclosed mark contains an unmatched closing tag, which may be its own closing tag with a typo."""
     tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
     closed = {name for closes, name in tags if closes}
     return "answer" in closed or not closed <= {name for closes, name in tags if not closes}
@@ -180,7 +180,7 @@ def _without_emphasis(text: str) -> str:
 
 
 def _stated_in(line: str) -> str:
-    """Return the answer in a line `Answer: …`. Empty for other lines."""
+    """Return the answer in a line `Answer: …`, or an empty text for other lines."""
     match = _LINE.fullmatch(line)
     if match is None or bool(match["inside"]) == bool(match["outside"]):
         return ""

@@ -1,6 +1,6 @@
 r"""Read numbers with a scale (`7/10`), quantities with a unit, and dates.
 
-`$60`, `60 dollars`, `US$60` and `$60.00` are the same sum; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are the same
+`$60`, `60 dollars`, `US$60` and `$60.00` are the same amount; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are the same
 number; `20 July 1969` and `1969-07-20` are the same day.
 
 Rule: a text is a quantity if it is a number with or without a unit; a sentence is not.
@@ -91,13 +91,13 @@ def read_quantity(text: str) -> Quantity | None:
     if match is None or (number := _number(match)) is None:
         return None
     unit = (match["before"] or match["unit"] or "").strip()
-    # The sign for money and per cent, otherwise the name.
+    # Money and per cent are named by their sign, other units by their name.
     word = unit.removeprefix("us") if unit.startswith("us$") else unit
     return Quantity(number, UNITS.get(word, UNITS.get(word.removesuffix("s"), word)))
 
 
 def read_date(text: str) -> str:
-    """Return a date in lower case as `1969-07-20`. Empty for other texts."""
+    """Return the date in a lower-case text as `1969-07-20`, or an empty text if the text is no date."""
     matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) < 40)
     match = next(filter(None, matches), None)
     if match is None:

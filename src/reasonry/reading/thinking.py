@@ -1,10 +1,10 @@
 """Detect text in a reply that is not the model's own answer: quotations, hidden thinking, an echo of the form.
 
-Rule 1: thinking is a prefix. It opens the reply, or its closing tag ends a line outside JSON, fences, quotes and the
-        mark. Nothing after it is removed.
-Rule 2: words shared with the question prove nothing, because an answer may be one of its options. A text is an echo if
-        it equals, ignoring case and punctuation, a whole placeholder of several words without a number: a description
-        in the form, or the placeholder for a field in the question.
+Rule 1: only thinking at the start is removed: the reply begins with a tag, or a closing tag outside JSON, fences,
+        quotes and the mark stands before a line end or an answer. Text after the thinking is never removed.
+Rule 2: words shared with the question do not make an echo, because an answer may be one of the question's options. A
+        text is an echo if it equals, ignoring case and punctuation, a whole placeholder of several words without a
+        number: a description in the form, or the sample text of a field in the question.
 """
 
 import re
@@ -62,7 +62,7 @@ _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 def without_thinking(text: str) -> str:
     """Remove hidden thinking, in tags or in channels, from the start of a reply.
 
-    A reply of thinking alone becomes empty.
+    A reply that is only thinking becomes empty.
     """
     if "<|" not in text and not _TAG.search(text):
         return text
@@ -113,12 +113,12 @@ def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
 
 
 def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
-    """Yield the number of open tags after each tag, from the tag at `start` on."""
+    """Yield how many tags are open after each tag, from the tag at `start` on."""
     return accumulate(-1 if _closes(tags[place]) else 1 for place in range(start, len(tags)))
 
 
 def _final_message(text: str) -> str:
-    """Return the message of the channel `final`; a text with a tool call stays unchanged."""
+    """Return the message in the channel `final`, or else an empty text. A text with a tool call stays unchanged."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:
@@ -144,7 +144,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
         shown: The question, or the part of it that shows the form.
         form: JSON schema of the reply.
         problem: The problem of the run.
-        mark: The instruction to mark the answer. Three words of it in a row are no answer.
+        mark: The instruction to mark the answer. A text of three or more of its words in a row is an echo.
     """
     texts = _texts(value)
     for name, text in texts:

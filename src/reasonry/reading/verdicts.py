@@ -1,11 +1,11 @@
-"""Read verdicts: scores by label, one chosen label, or one word of the closed table.
+"""Read the verdict in a reply: scores by label, one chosen label, or one word of the tables in `words`.
 
-Rule 1: a verdict is a member of data, or follows its label on a line of its own; tables, headings and sentences have
-        no verdicts.
+Rule 1: a verdict is a member of JSON data, or stands after its label on a line of its own. Verdicts in tables, headings
+        and sentences do not count.
 Rule 2: a quoted verdict does not count: in backticks, in quotation marks, inside a sentence, in a line of the question,
         in a fence with text of the question, or in a fence beside another verdict.
 Rule 3: after two different verdicts, the machine asks again.
-Rule 4: a score is read on the requested scale, or on its own (`90%`, `7/10`); no score is reduced to fit.
+Rule 4: a score is read on the requested scale, or on the scale that it states (`90%`, `7/10`). No score is cut to fit.
 """
 
 import re
@@ -32,7 +32,7 @@ _CHOSEN: Final = ("verdict", "winner", "better", "best", "choice", "answer")
 _OWNERS: Final = ("id", "candidate", "thought", "content")
 """The members of a list entry that identify its candidate, in order of preference."""
 _OPPOSITE: Final = {"holds": "fails"}
-"""The opposite of a false verdict. "Not fails" has none: it may still not hold."""
+"""The meaning of a verdict with the value false. `fails: false` has none, because the claim may still not hold."""
 
 _LABEL: Final = r"(?:(?:rating|score)s?\s*(?:of\b|:)\s*)?(?:(?:thought|candidate)\s*)?(?P<name>\w{1,7})"
 _KEY: Final = lazy_pattern(_LABEL, re.IGNORECASE)
@@ -48,7 +48,7 @@ _CHOICE: Final = lazy_pattern(
 )
 """`Verdict: refuted`, `**Winner: B**`, `[[B]]`, `<answer>B</answer>`."""
 _LONGEST: Final = 120
-"""The longest label with its score, in characters; longer text says more."""
+"""The longest label with its score, in characters. A longer text is more than a score."""
 _FENCE: Final = lazy_pattern(r"```[^\n`]*\n(?P<inside>.*?)(?:```|\Z)", re.DOTALL)
 _QUOTED: Final = lazy_pattern(
     r"`[^`\n]*`|[\"'“‘«](?=[{\[])[^\n]{0,500}?[}\]][\"'”’»]|^[ \t]*>[^\n]*"
@@ -58,7 +58,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """A reply's verdict: scores by name, or one word; and its object, reason, rung and missing scores."""
+    """The verdict in a reply: scores by name, or one word; also its JSON object, reason, rung and missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -74,7 +74,7 @@ def read_scores(
     """Read a score for each name from the replies to a question, oldest first.
 
     Args:
-        names: The name of each candidate, and its text if replies may use that as its name.
+        names: The name of each candidate, with its text if replies may use the text as the name.
         scale: The lowest and the highest score.
         shown: The text that the judge saw.
     """
@@ -106,7 +106,7 @@ def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdi
     """Read the word that a reply chooses; return its meaning.
 
     Args:
-        choices: Meanings by word, in lower case.
+        choices: The meaning of each word. The words are in lower case.
     """
 
     def find(part: Any) -> Iterator[dict[str, Any]]:
@@ -131,14 +131,14 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
     for piece in _pieces(text, shown):
         parts = list(json_values(piece))
         if not (parts and parts[0][1] in ("json", "fenced") and isinstance(parts[0][0], dict | list)):
-            # If the whole reply is data, its strings hold no further verdict.
+            # If the whole reply is data, its strings contain no further verdict.
             parts.append((piece, "list"))
         found = [(each, part, mode) for part, mode in parts for each in find(part) if each]
         verdict = {name: value for each, _, _ in found for name, value in each.items()}
         if any(verdict[name] != value for each, _, _ in found for name, value in each.items()):
             return Unreadable(DIFFER)
         if found:
-            # An object with the same verdict, such as in a fence before a last sentence, also has the reason.
+            # The reason may be in an object with the same verdict, such as in a fence before a last sentence.
             same = ((unwrap(each, _CHOSEN), how) for each, how in json_values(text) if verdict in find(each))
             part, mode = next(same, found[0][1:])
             reason = member(part, _REASON) if isinstance(part, dict) else text
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the places for a verdict: JSON that is the whole reply, else its unquoted text, or its last fence."""
+    """Yield the texts in which a verdict counts: a reply that is JSON, or else the unquoted text and the last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return
@@ -164,7 +164,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
 
 
 def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
-    """Return a score on the scale, or None for another text or an unknown scale."""
+    """Return the score in a value on the requested scale, or None if there is no score or its scale is unclear."""
     if isinstance(value, Mapping):
         return read_score(member(value, SCORE), scale)
     (low, high), found = scale, read_scaled(str(value))
@@ -175,7 +175,7 @@ def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
 
 
 def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
-    """Return the scores in JSON keyed by name, position or text, or listed in the candidates' order."""
+    """Return the scores in a JSON value, which has them by name, position or text, or in the candidates' order."""
     value = unwrap(value, SCORES)
     named = member(value, SCORES) if isinstance(value, dict) else None
     value = named if isinstance(named, dict | list) else value
@@ -207,10 +207,10 @@ def _as_data(value: Any) -> Mapping[str, Any]:
 
 
 def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
-    """Return the member of an object with one of these plain names, or None."""
+    """Return the member whose key has one of these plain names, or None."""
     return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
 
 
 def normal(text: str) -> str:
-    """Normalise a thought's spaces and case."""
+    """Return a thought with single spaces and without differences of case."""
     return " ".join(text.split()).casefold()

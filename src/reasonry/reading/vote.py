@@ -1,12 +1,12 @@
 """Voting: equal answers, the leader, and the moment to stop drawing votes.
 
-Rule 1: votes are counted in the order drawn, and a vote never changes its side. Counts only grow, so the exact bound
-        holds: once `is_settled` says so, no further vote can change the winner.
+Rule 1: votes are counted in the order in which they are drawn, and a vote never moves to another answer. Counts only
+        grow, so once `is_settled` is true, no further vote can change the winner.
 Rule 2: a tie goes to the answer that reached its count first; another answer takes the lead only with more votes.
 Rule 3: answers agree if they are the same text apart from case, spaces and markup, or the same date or number. A number
         agrees with the same number with a unit, and a percentage with its fraction. "Yes" or "no" before a comma or a
         bracket is the answer. No sentence is interpreted.
-Rule 4: if a problem offers options by letter, an answer is the letter, the text of the option, or both.
+Rule 4: if a problem offers options by letter, an answer may be the letter, the text of the option, or both.
 """
 
 import re
@@ -40,39 +40,39 @@ _AROUND: Final = (
 )
 _SPELLED: Final = (
     (lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])"), " "),
-    # Spaces that are written inside a number only; a plain one may as well stand between two numbers.
+    # These spaces occur only inside a number; a plain space may also separate two numbers.
     (lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))"), ""),
     (lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])"), "-"),
 )
 _FEW: Final = 3
-"""The most words of a text that is no sentence, so that its period is not part of the answer."""
+"""The most words of a text that is not a sentence. A period at the end of such a text is not part of the answer."""
 _MOST_LAYERS: Final = 20
-"""The most layers of markup around an answer."""
+"""The most layers of markup around an answer that are removed."""
 
 
 class Key(Struct, frozen=True):
-    """The content of an answer. Compare keys with `agree`."""
+    """The normalised content of an answer. `agree` compares two keys."""
 
     text: str
     quantity: Quantity | None = None
     is_plain: bool = False
-    """Whether it is a date, yes or no, or a letter, so that the rules decide its agreement."""
+    """Whether the answer is a date, yes or no, or a letter, so that rules decide with which answers it agrees."""
 
 
 class Vote(Struct, frozen=True):
-    """An answer and its voters. `is_open` means that no rule decides its agreement with other answers."""
+    """An answer and its voters. `is_open` means that no rule decides with which other answers it agrees."""
 
     answer: str
     """The answer in its first voter's words."""
     count: int
     voters: tuple[int, ...]
-    """Positions among all answers, from 0."""
+    """The voters' positions among all answers, from 0."""
     is_open: bool = False
 
 
 @lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
-    """Remove paired markup around an answer, and its only period at the end."""
+    """Remove paired markup around an answer, and the period at the end of an answer of at most three words."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -124,13 +124,13 @@ def agree(first: Key, other: Key) -> bool:
 
 @lru_cache(maxsize=16)
 def options_in(problem: str) -> dict[str, str]:
-    """Return the options of a problem by letter from A on, in lower case."""
+    """Return the options that a problem offers, by their letters (`a`, `b`, …), in lower case."""
     found = {letter.lower(): normalise(text).text for letter, text in _OPTION.findall(problem)}
     return found if len(found) > 1 and "".join(found) == ascii_lowercase[: len(found)] else {}
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """Return the letter of the chosen option, or else the answer."""
+    """Return the key of the option's letter if the answer is an option, or else the answer's own key."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -144,10 +144,10 @@ def says_the_same(text: str, answer: str) -> bool:
 
 
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
-    """Count the votes, given in the order drawn: most votes first, ties by the earlier count.
+    """Count votes, given in the order drawn. Most votes come first; on a tie, the answer that reached its count first.
 
-    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are the
-    problem's options by letter.
+    A number without a unit joins the first answer with the same number, which takes the first unit stated. `options`
+    are the problem's options by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):
@@ -168,6 +168,6 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the leader stays the leader for any remaining votes: the exact bound."""
+    """Whether the leader stays the leader, whichever answers the remaining votes choose. The bound is exact."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

@@ -1,4 +1,4 @@
-"""The closed tables: all words whose meaning the readers know.
+"""Tables of all words whose meaning the readers of replies know.
 
 Rule: no other word is interpreted. A model makes any judgement of language.
 """

@@ -17,7 +17,7 @@ _CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _FOREIGN = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://|\s*(?:dbname|host|hostaddr|password|port|service|user)\s*="
 )
-"""Other URLs, and PostgreSQL's key=value addresses, which as a path would put a password into a file name."""
+"""Matches other URLs and PostgreSQL's key=value addresses, whose passwords must not end up in a file name."""
 
 
 def open_store(spec: str | None = None) -> RowStore:
@@ -47,7 +47,7 @@ def open_store(spec: str | None = None) -> RowStore:
 
         return PostgresStore(path)
     if _FOREIGN.match(path):
-        # The rest may hold a password.
+        # The message does not repeat the path, which may contain a password.
         raise UsageError(
             "name a store as memory, a path, sqlite:PATH, or a URL such as "
             "postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
@@ -69,10 +69,10 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
     """Open the source and the target of a copy by their names.
 
     Args:
-        salvage: Whether to read the source without page checksums. The target must be a new file then.
+        salvage: Whether to read the source without checking page checksums. If so, the target must be a new file.
 
     Raises:
-        UsageError: A name is not a durable store, the source is missing, or the target is not new.
+        UsageError: A store is in memory, the source file is missing, or `salvage` would not copy a file to a new file.
     """
     stores = open_store(source), open_store(target)
     for store in stores:

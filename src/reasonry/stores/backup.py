@@ -1,7 +1,7 @@
-"""Backup of a store in use, and restore of a backup, with SQLite's own backup function.
+"""Back up a store that is in use, and restore a backup, with SQLite's own backup function.
 
-A copy is written and verified under a temporary name, and renamed once it is complete and on the disk. A restore first
-moves the log of the store into its file, so that both are replaced together.
+A copy is written and verified under a temporary name. It is renamed once it is complete and on the disk. A restore
+first moves the old store's log into the old store's file, so that the log is replaced together with the file.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ from .database import (
 
 Opener = Callable[[], "sql.Database"]
 Verify = Callable[[Path, str], Awaitable[list[Finding]]]
-"""Returns the findings about a file. They show another file's name."""
+"""Verifies a file and returns the findings. The second argument is the name that the findings show for the file."""
 
 CHUNK_PAGES = 1024
-"""4 MB, copied between two reports of progress."""
+"""How many pages (4 MB) are copied between two progress reports."""
 
 
 async def back_up(
@@ -51,11 +51,11 @@ async def back_up(
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
-    """Replace a store by a backup; see `Database`."""
+    """Replace a store with a backup; see `Database`."""
     await asyncio.to_thread(_check_other, path, file)
 
     def open_source() -> "sql.Database":
-        # Without a log nobody writes, and reading needs no further file beside the store.
+        # Without a log nobody writes, and SQLite can read the file without creating other files beside it.
         return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
     async with _copy_to_draft(file, open_source, path, on_progress, verify) as (draft, findings):
@@ -67,7 +67,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy a store to a draft and verify the draft. Stops if the caller is cancelled.
+    """Copy a store to a temporary file and verify this file. The copying stops if the caller is cancelled.
 
     Raises:
         StoreError: The store is damaged or unreadable.
@@ -110,7 +110,7 @@ def _refuse_existing(file: Path) -> NoReturn:
 
 
 def _check_other(path: Path, file: Path) -> None:
-    """Refuse a file that cannot be a store, and the store itself."""
+    """Raise an error if a file is the store itself or cannot be a store."""
     try:
         found = file.lstat()
     except OSError as error:
@@ -135,7 +135,7 @@ def _copy(
         contextlib.closing(open_file()) as db,
         contextlib.closing(connect(draft, 1.0)) as copy,
     ):
-        # Pages in the log have no checksums yet; they get theirs where the first page says that pages have them.
+        # Pages in the log have no checksums. They get checksums in the copy if its first page says so.
         reserve_checksums(copy)
         copy.execute("CREATE TABLE replaced (by_the_copy)")
         copy.execute("PRAGMA journal_mode = OFF")
@@ -160,12 +160,12 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    """Replace a closed store and its log by a file."""
+    """Replace a closed store and its log with a file."""
     try:
         if is_there := path.exists():
             try:
                 with faults_of(path), contextlib.closing(connect(path, 1.0)) as db:
-                    # Only without another connection can the log be moved into the file and removed.
+                    # The log can be moved into the file and removed only if no other connection is open.
                     db.execute("PRAGMA journal_mode = DELETE")
                     db.execute("BEGIN EXCLUSIVE")
                     publish(draft, path, replace=True)
@@ -177,7 +177,7 @@ def _take_place(draft: Path, path: Path) -> None:
                     raise StoreError(message, code="store_busy", path=str(path)) from None
                 if error.code != "store_corrupt":
                     raise
-        # An existing log belongs to a store that is gone, or is damaged with its store.
+        # A log that still exists belongs to a store that is gone or damaged.
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
         sync_folder(path.absolute().parent)

@@ -1,7 +1,7 @@
 """Copies the content of a store into another store of any kind.
 
-Each transaction writes a few runs or sessions. An interrupted copy is therefore a valid part, and a repeated copy
-continues it: existing runs and sessions are compared and left unchanged. At the end the whole target is verified.
+Each transaction writes a few whole runs or sessions, so an interrupted copy is valid. Repeating the copy completes it:
+existing entries are compared, and an earlier state is updated. At the end the whole target is verified.
 """
 
 from msgspec import Struct, field
@@ -28,11 +28,11 @@ class CopyCount(Struct):
     """Entries of which the target had an earlier state."""
     same: int = 0
     differs: int = 0
-    """Entries whose id means something else in the target. The target's entry was kept."""
+    """Entries whose id belongs to a different entry of the target. The target's entry was kept."""
     damaged: int = 0
     """Damaged entries, which were not copied."""
     unproved: int = 0
-    """Salvaged entries whose rows no journal proves; only their thoughts have digests."""
+    """Salvaged sessions whose rows no journal proves. Digests protect only their thoughts."""
 
 
 class CopyReport(Struct):
@@ -43,7 +43,7 @@ class CopyReport(Struct):
     runs: CopyCount = field(default_factory=CopyCount)
     sessions: CopyCount = field(default_factory=CopyCount)
     conflicts: list[str] = field(default_factory=list[str])
-    """The ids of differing entries."""
+    """The ids of the entries that `differs` counts."""
     damage: list[str] = field(default_factory=list[str])
     """The damage found in either store."""
 
@@ -58,11 +58,11 @@ async def copy_store(
     salvage: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all undamaged runs and sessions, or those of an owner, and verify the target unless told otherwise.
+    """Copy all undamaged runs and sessions, of one owner or all owners. Then verify the target if `verify` is true.
 
     Args:
-        salvage: Whether the source is unchecked. Rows of runs are then rebuilt from their journals; differing rows and
-            orphaned parts count as damage.
+        salvage: Whether the source is read without checks. Rows are then rebuilt from journals. Rows that differ from
+            their journal, and lines or thoughts without a run or session, are reported as damage.
     """
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
@@ -113,7 +113,7 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return an undamaged run with the row that its journal proves, and the stated row."""
+    """Return an undamaged run with the row that its journal proves, and the row that the source has."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
@@ -127,7 +127,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with the row that its run's journal proves, and its own row; None without a proof."""
+    """Return a session with the row that its run's journal proves, and its own row (None if nothing proves it)."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

@@ -1,8 +1,8 @@
 """The SQLite file of a store: creating it, opening and checking it, and explaining SQLite's errors.
 
-A store appears under its name whole or not at all. A file that is not a valid store is therefore damaged or foreign;
-it is refused and left unchanged. SQLite comes with `apsw`: in the interpreter's own version (3.7.0 to 3.51.2), several
-processes can damage a shared file.
+A new store appears under its name only once it is complete. A file that is not a valid store is therefore damaged or
+foreign. It is refused and left unchanged. SQLite comes with `apsw`, because with the interpreter's own SQLite (3.7.0 to
+3.51.2), several processes can damage a shared file.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ CHECKSUMS = "cksumvfs"
 
 _CHECKSUM_BYTES = 8
 _NO_ROOM = 4874
-"""SQLITE_IOERR_SHMSIZE: a full disk cannot take the index of the log."""
+"""SQLITE_IOERR_SHMSIZE: the disk is too full for the index of the write-ahead log."""
 _UNVERIFIED = (
     "store_corrupt",
     "the checksum of a page is wrong: another program has written to the file, or the disk has damaged it; restore it "
     "from a backup, or copy what is whole to a new file with `reasonry store copy FILE NEW --salvage`",
 )
 _BY_RESULT = {8202: _UNVERIFIED, _NO_ROOM: _FULL}
-"""By SQLite's extended result, for results with a misleading text. 8202: the checksum of a page is wrong."""
+"""The code and the advice by SQLite's extended result, if SQLite's text would mislead. 8202: a wrong page checksum."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 _NUMBER_AT = 60
-"""The place of `user_version` in the header of a file."""
+"""The byte offset of `user_version` in the header of a file."""
 _STALE_S = 60.0
 
 
 def is_fault(error: BaseException) -> bool:
     """Whether an exception comes from the database itself."""
-    # The module is imported when a file is first opened; before that nothing can come from it.
+    # The module is imported when a file is first opened. Before that, it cannot raise anything.
     apsw: Any = sys.modules.get("apsw")
     return isinstance(error, UnicodeDecodeError) or (apsw is not None and isinstance(error, apsw.Error))
 
 
 def read_fault(error: Exception, path: Path) -> Exception:
-    """Translate an exception into a store's error."""
+    """Translate an exception of SQLite or the system into a `StoreError`. Return other exceptions unchanged."""
     if isinstance(error, OSError):
         return unusable_error(path, error.strerror or str(error))
     if not is_fault(error):
         return error
-    # In a damaged file there may be what is no text, even in what SQLite says about it, and no table of this store.
+    # A damaged file can contain invalid text, which SQLite's message repeats, and can lack tables of the store.
     is_odd = isinstance(error, UnicodeDecodeError) or str(error).startswith(("no such", "unsupported file"))
     by_class = _DAMAGED if is_odd else _FAULTS.get(type(error).__name__)
     by_result = _BY_RESULT.get(getattr(error, "extendedresult", 0))
@@ -110,12 +110,12 @@ class Source:
     """A store's file and its connections; see `SqliteStore` for the arguments."""
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0) -> None:
-        # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
+        # Making a path interns its parts and enlarges Python's table of such strings, so the log's path is made once.
         self.path, self._log = path, log_of(path)
         self.busy_timeout_s = busy_timeout_s
         self._was_there = False
         self._opening = threading.Lock()
-        """Held while a thread finds out whether the file exists."""
+        """Held while a thread opens the file, or creates a missing file."""
 
     def writer(self) -> sql.Database:
         """Open the connection that writes."""
@@ -125,7 +125,7 @@ class Source:
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise unusable_error(self.path, "its folder cannot hold a write-ahead log; use a local disk")
             if not self._has_log():
-                # A new log begins with the first page, which says whose log it is; see `open_file`.
+                # This writes the first page into the new log, so that the log names its file; see `open_file`.
                 db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
         return db
 
@@ -157,7 +157,7 @@ class Source:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
 
     def rewrite(self) -> bool:
-        """Rewrite the file without deleted content, and empty its log. Returns whether the log could be emptied."""
+        """Rewrite the file without deleted content, and empty its log. Return whether the log could be emptied."""
         with faults_of(self.path), contextlib.closing(self.writer()) as db:
             db.execute("VACUUM")
             return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
@@ -195,7 +195,7 @@ def checksum_vfs() -> str | None:
             apsw.sqlite_extra.load(db, CHECKSUMS)
     except (apsw.sqlite_extra.NotAvailable, apsw.Error):
         return None
-    # Another thread may have loaded it in between: the layer is looked for by its name.
+    # Another thread may have loaded the layer meanwhile, so find the layer by its name.
     return next((name for name in apsw.vfs_names() if name.startswith("cksm")), None)
 
 
@@ -222,10 +222,10 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
 
     Args:
         how: URI parameters that make the connection read-only.
-        verifies: Whether the checksums of its pages are checked.
+        verifies: Whether to check the checksums of the file's pages.
 
     Raises:
-        StoreError: Its pages have checksums, which cannot be written on this platform.
+        StoreError: The file's pages have checksums, which cannot be written on this platform.
     """
     import apsw
 
@@ -252,7 +252,7 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
 def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
     """Open the file of a store; see also `connect`.
 
-    The header of each file has a unique number, which the file's log repeats.
+    The header of each file has a random number, which the file's log repeats.
 
     Raises:
         StoreError: The file is not a store, or its log belongs to another file.
@@ -261,7 +261,7 @@ def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
 
     db = connect(path, busy_timeout_s, how)
     with closed_on_error(db):
-        # A refused file stays as it is: closing it copies nothing from the log.
+        # A refused file must not change, so closing it must not copy the log into it.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if db.pragma("application_id") != schema.APPLICATION_ID:
             raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
@@ -280,25 +280,25 @@ def reserve_checksums(db: sql.Database) -> None:
 
 
 def find_faults(tx: sql.Tx) -> list[str]:
-    """Return SQLite's findings about its file: wrong page checksums, or content out of order."""
+    """Return the faults that SQLite finds in its file: wrong page checksums, or an inconsistent structure."""
     faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
     return [fault for fault in faults if fault != "ok"]
 
 
 def name_file(db: sql.Database) -> None:
-    """Write a random number into the file, which its log repeats; see `open_file`."""
+    """Write a random number into the file's header. The file's log repeats the number; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
 def migrate(db: sql.Database, name: str, dialect: sql.SqlDialect = sql.SQLITE) -> None:
     """Apply all pending migrations in one transaction."""
-    # Not as a context manager, which would have all threads wait with this one for other connections.
+    # A context manager would make all threads wait while this thread waits for other connections.
     db.execute("BEGIN IMMEDIATE")
     try:
         db.execute(
             "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms INTEGER NOT NULL) STRICT"
         )
-        # Another process may have been quicker.
+        # Another process may have applied the migrations meanwhile.
         applied = [name for (name,) in db.execute(f"{sql.MIGRATIONS} ORDER BY name")]
         schema.apply(db, dialect, schema.pending(applied, name))
         db.execute("COMMIT")
@@ -312,7 +312,7 @@ def is_file(path: Path) -> bool:
     """Whether the file of a store exists.
 
     Raises:
-        StoreError: The path holds something else, or a log without its store.
+        StoreError: The path is not a file with content, or only the log of a store exists.
     """
     try:
         found = path.lstat()
@@ -329,7 +329,7 @@ def is_file(path: Path) -> bool:
 
 
 def check_kind(path: Path, found: os.stat_result) -> None:
-    """Refuse a path that is not a regular file with content."""
+    """Raise StoreError if a path is not a regular file with content."""
     if stat.S_ISDIR(found.st_mode):
         raise unusable_error(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
     if not stat.S_ISREG(found.st_mode):
@@ -345,7 +345,7 @@ def log_of(path: Path) -> Path:
 
 
 def create(path: Path) -> None:
-    """Create a store that only its owner can read, unless another process has just created it."""
+    """Create a store that only the current user can read, unless another process has just created the store."""
     with draft_of(path) as draft:
         with contextlib.closing(connect(draft, 1.0)) as db:
             reserve_checksums(db)
@@ -385,10 +385,10 @@ def draft_of(path: Path) -> Generator[Path]:
 
 
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
-    """Move a finished file to its path, whole or not at all.
+    """Move a finished file to its path in one step.
 
     Returns:
-        Whether it was moved; False if there is a file already, which must not be replaced.
+        Whether the file was moved. False if the path already exists and `replace` is false.
     """
     _sync(draft, os.O_RDWR)
     if replace:

@@ -1,4 +1,4 @@
-"""The store: work on rows in the transactions of a database."""
+"""A store, whose methods read and write rows in the transactions of a database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Database(Protocol):
     Attributes:
         name: The value of `--store`.
         durable: Whether acknowledged writes outlive the process.
-        has_workers: Whether workers share the jobs. Otherwise one process drives them.
+        has_workers: Whether workers share the jobs. Otherwise one process drives all jobs.
         answered_s: The last time the database answered a caller, by the monotonic clock.
     """
 
@@ -69,7 +69,7 @@ class Database(Protocol):
     async def verify(self) -> AsyncGenerator[Finding]:
         """Verify the file and then each run and session, without any change.
 
-        Each one is checked in its own transaction, so that writing can continue.
+        Each transaction checks a few runs or sessions, so that writing can continue between them.
         """
         yield Finding("file", self.name)
 
@@ -77,7 +77,7 @@ class Database(Protocol):
         """Return the space of deleted content to the disk.
 
         Raises:
-            StoreError: `store_busy` or `store_full`: not possible now. Nothing is lost.
+            StoreError: `store_busy` or `store_full`: the space cannot be returned now. No content is lost.
         """
 
     async def back_up(
@@ -86,7 +86,7 @@ class Database(Protocol):
         """Copy a snapshot of the store to a file. Reading and writing continue meanwhile.
 
         Args:
-            force: Overwrite an existing file.
+            force: Whether to overwrite an existing file.
 
         Raises:
             ConflictError: The file exists.
@@ -95,12 +95,12 @@ class Database(Protocol):
         raise _kept_nowhere()
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Replace the content of the store by a backup. After an error the store is unchanged.
+        """Replace the content of the store with a backup. After an error the store is unchanged.
 
         Raises:
             UsageError: The file does not exist.
-            StoreError: `store_corrupt` or `store_newer`: the file is damaged, or newer than this version;
-                `store_busy`: the store is open elsewhere.
+            StoreError: `store_corrupt`: the file is damaged; `store_newer`: a newer version wrote the file;
+                `store_busy`: another process has the store open.
         """
         raise _kept_nowhere()
 
@@ -116,7 +116,7 @@ def _kept_nowhere() -> UsageError:
 def reads(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn work on rows into a method of `Store` with a read-only transaction."""
+    """Turn a function on rows into a method of `Store`, which calls the function in a read-only transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda tx: work(tx, *args, **kwargs))
@@ -127,7 +127,7 @@ def reads(
 def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn work on rows into a method of `Store` with a write transaction."""
+    """Turn a function on rows into a method of `Store`, which calls the function in a write transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda tx: work(tx, *args, **kwargs))
@@ -139,9 +139,9 @@ class RowStore:
     """A `Store` whose methods are transactions over rows, with further methods for servers and operators.
 
     Attributes:
-        has_workers: Whether workers share its jobs. Otherwise one process drives them; see `waiting`.
+        has_workers: Whether workers share the store's jobs. Otherwise one process drives all jobs; see `waiting`.
         owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
-        whole: The database, for the operator's work on all of it.
+        whole: The database, for the operator's work on the whole store.
     """
 
     def __init__(self, database: Database) -> None:
@@ -153,7 +153,7 @@ class RowStore:
         self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
     def of_owner(self, owner: str) -> RowStore:
-        """Return an owner's view of this store. Only the store itself has to be closed."""
+        """Return a view of this store that shows one owner's content. Only the store itself must be closed."""
         scoped = copy.copy(self)
         scoped.owner = owner
         return scoped
@@ -167,7 +167,7 @@ class RowStore:
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Bind work to the owner. Also refuses texts and numbers that no database can store."""
+        """Return the work, limited to the owner. It raises UsageError for texts and numbers that cannot be stored."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner
@@ -269,10 +269,10 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return each owner's longest waiting job without a driver, oldest first.
+        """Return, for each owner, the job that has waited longest and that no process drives, oldest first.
 
-        Without workers, one process drives the jobs of the store: the first to call this, until it ends or closes the
-        store. Other processes get no jobs.
+        If workers share the jobs, return nothing. Otherwise the first process that calls this drives all jobs, until it
+        ends or closes the store. Other processes get no jobs.
 
         Args:
             skip: Runs to leave out.
@@ -288,7 +288,7 @@ class RowStore:
 
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
-        """See `Store`. Provides the number of holders that died with the lease."""
+        """See `Store`. Yield how many holders of the lease have died since the run last made progress."""
         taken = self._leases.taken.pop((run_id, self.owner), None)
         if taken is None and self.owner is not None:
             await self.run(run_id)
@@ -303,7 +303,7 @@ class RowStore:
     write_whole = writes(transfer.write)
 
     async def stats(self) -> StoreStats:
-        """Return the counts and the size of the content."""
+        """Return the counts of the store's content, and its size on the disk."""
         return await self.read(lambda tx: transfer.stats(tx, *self.whole.space(tx)))
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """Reads and writes runs and their journals within a transaction.
 
-A run's row has the position and the digest of the last line of its journal. Lines are kept deflated.
+A run's row has the position and the digest of the last line of its journal. Lines are stored compressed.
 """
 
 import zlib
@@ -28,17 +28,17 @@ from .leases import Lease
 from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unattended", "paused"))
-"""Columns that the database keeps as integers."""
+"""The indexes of the columns that the database keeps as integers."""
 
 NOTE_EVERY: Final = 16
-"""Lines added before an otherwise unchanged row notes the last line, since writing the row costs as much as a line.
+"""How many lines are added before a row that is otherwise unchanged is written to note the last line.
 
-The loss of a journal's end is thus detected, except for this many lines of an active run."""
+Writing the row costs as much as a line. While a run is active, the loss of fewer last lines is not detected."""
 
 
 def pack(body: bytes) -> bytes:
     """Compress a body for storage."""
-    # A short window needs little memory, which is most of the time a short line takes.
+    # A short window needs little memory. For a short line, preparing the memory takes most of the time.
     window, memory = (12, 5) if len(body) <= 4096 else (15, 8)
     deflate = zlib.compressobj(6, zlib.DEFLATED, -window, memory)
     return deflate.compress(body) + deflate.flush()
@@ -50,7 +50,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """Columns of a run's row: two of `RunRow`, and the columns that `RunRow` lacks."""
+    """Columns of a run's row: three columns that `RunRow` has too, and three that only the store uses."""
 
     key: int
     run_id: str
@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of that line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether the last line that the row names is among the lines after a position, if it belongs there."""
+        """Whether `lines` include the line that the row names, or that line is not after the position `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -102,7 +102,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines. Returns its id, or the id of the run that the same request began earlier."""
+    """Add a run and its first lines, and return its id. For a repeated request, only return the earlier run's id."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -122,7 +122,7 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the run that the same request of the owner began earlier, if any.
+    """Return the id of the run that the owner began earlier with the same request, or None.
 
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
@@ -141,7 +141,7 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
 
 
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
-    """Keep the key of the request that began a run. It replaces an expired use of the key."""
+    """Store the key of the request that began a run, and forget an expired use of the same key."""
     tx.execute(sql.FORGET_REQUEST, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     tx.execute(sql.SET_REQUEST, (key.key, key.digest, key.at_ms, run))
 
@@ -171,13 +171,13 @@ def run(tx: Tx, run_id: str) -> RunRow:
 
 
 def rows(tx: Tx, run_ids: Collection[str]) -> list[RunRow]:
-    """Return the existing runs among these."""
+    """Return the rows of the runs that exist among these ids."""
     found = [tx.execute(sql.RUN, (run_id,)).fetchone() for run_id in run_ids]
     return [row for each in found if each is not None and not tx.hides((row := _read_row(each)).owner)]
 
 
 def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
-    """Return a run's journal after a position.
+    """Return the lines of a run's journal after a position.
 
     Raises:
         StoreError: `store_corrupt`: the journal has lost its end, or a line cannot be unpacked.
@@ -186,7 +186,7 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
-    """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
+    """Return a run's latest checkpoint and the lines after it, or None and the whole journal. Raises like `lines`."""
     stored = _find(tx, run_id)
     if (found := tx.execute(sql.CHECKPOINT, (stored.key,)).fetchone()) is not None:
         seq, digest, body = found
@@ -213,7 +213,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run of another store. A request key already used here keeps its run."""
+    """Add a run that was read from another store. A request key that this store already has keeps its run."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -221,7 +221,7 @@ def add_whole(tx: Tx, run: WholeRun) -> None:
 
 
 def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
-    """Replace a run by a later state of it. The first `count` lines are already stored."""
+    """Update a stored run to a later state. The first `count` lines are already stored."""
     append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
 
 
@@ -245,16 +245,16 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
-    """Return each owner's longest waiting job."""
+    """Return, for each owner, the job that has waited longest."""
     rows = map(_read_row, leases.first_jobs(tx, skip))
     return [row for row in rows if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
-    """Count the holders of a run's lease that died in succession without progress of the run.
+    """Return how many holders of a run's lease died in succession without progress of the run, and store the count.
 
     Args:
-        place: The current position of the run.
+        place: The count of events of the run, which shows its progress.
     """
     key = key_of(tx, run_id)
     deaths, before = tx.execute(leases.DEATHS, (key,)).fetchone() or (0, 0)
@@ -265,8 +265,8 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
 
 
 def let_go(tx: Tx, run_id: str, holder: str) -> bool:
-    """Release the lease of a run if the run is still paused. Returns whether it is."""
-    # A process that resumes the run sees either the pause without a lease, or a run whose lease stays.
+    """Release the lease of a run if the run is still paused. Return whether the run is paused."""
+    # A process that resumes the run sees either a paused run without a lease, or a run that keeps its lease.
     _find(tx, run_id, lock=True)
     is_paused = run(tx, run_id).paused
     if is_paused:
@@ -289,13 +289,13 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return the total spending of runs written since then, of all owners or one owner."""
+    """Return the total spending of the runs that were updated since a time, for all owners or one owner."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the spending in groups: by strategy, model or outcome.
+    """Return the spending of the runs that were updated since a time, grouped by strategy, model or outcome.
 
     Args:
         group: The grouping, or None for a single total.

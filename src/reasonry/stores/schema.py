@@ -1,6 +1,6 @@
-"""The tables of a store, and the list of steps that made them.
+"""The tables of a store, and the list of steps that create them.
 
-Steps are added at the end and never changed. Both databases have the same tables in their own SQL dialects.
+Steps are added at the end of the list and never changed. Both databases have the same tables in their own SQL dialects.
 """
 
 import time
@@ -16,7 +16,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """A step: its statements, run in a transaction, and the statements of a single database."""
+    """A step that changes the tables: statements for every database, and statements for a single database."""
 
     title: str
     statements: tuple[str, ...]
@@ -25,7 +25,7 @@ class Migration(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The title with a checksum of the statements: a changed step is another step, whose stores are refused."""
+        """The title with a checksum of the statements. A store with a different version of the step is refused."""
         words = " ".join(self.statements + self.sqlite + self.postgres).split()
         return f"{self.title}_{zlib.crc32(' '.join(words).encode()):08x}"
 
@@ -117,7 +117,7 @@ MIGRATIONS: tuple[Migration, ...] = (
               digest {blob} NOT NULL
             ){table_end}
             """,
-            # Mostly thought 7 is the seventh call; only the others need an index.
+            # The number of a thought is mostly its seq. Only the other thoughts need an index.
             """
             CREATE INDEX thought_odd_number ON thought ((place >> 24), number)
             WHERE number <> (place & 16777215)
@@ -201,7 +201,7 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
     """Return the steps that have not been applied to a store.
 
     Raises:
-        StoreError: `store_newer`: steps were applied that this version does not know.
+        StoreError: `store_newer`: the store has steps that this version does not know.
     """
     known = [step.name for step in MIGRATIONS]
     if applied != known[: len(applied)]:
@@ -215,7 +215,7 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
 
 
 def apply(db: Any, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
-    """Apply steps, inside a transaction."""
+    """Apply steps inside the caller's transaction."""
     for step in steps:
         for statement in (*step.statements, *getattr(step, dialect.own_steps, ())):
             db.execute(statement.format(**dialect._asdict()))

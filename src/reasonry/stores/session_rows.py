@@ -1,8 +1,8 @@
 """Reads and writes sessions and their thoughts within a transaction.
 
-The thoughts of a session are chained here: each digest covers the previous one, and the session's row has the position
-and the digest of the last thought. A lost end is thus detected, which page checksums cannot do. The digests use no
-secret key: they show damage, not forgery.
+The digest of each thought covers the previous digest, and the session's row has the position and the digest of the last
+thought. This reveals that the last thoughts are missing, which page checksums cannot do. The digests use no secret key,
+so they detect damage but not forgery.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places
 Decide = Callable[[SessionView], SessionChange]
 
 BATCH = 500
-"""Thoughts per read of a whole session."""
+"""How many thoughts each query reads."""
 
 _PINNED = SessionRow.__struct_fields__.index("pinned")
-"""A column that the database keeps as an integer."""
+"""The index of the column `pinned`, which the database keeps as an integer."""
 
 
 _encode = msgpack.Encoder().encode
@@ -61,13 +61,13 @@ class StoredSession(NamedTuple):
     key: int
     row: SessionRow
     last: int
-    """The seq of the last thought, or 0."""
+    """The `seq` of the last thought, or 0 if the session has none."""
     digest: bytes
     """The digest of the last thought."""
 
 
 class View:
-    """A session inside a transaction. Not valid afterwards.
+    """A session inside a transaction. The view must not be used after the transaction.
 
     Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
     """
@@ -79,11 +79,11 @@ class View:
         self._low, self._high = places(self._of.key)
 
     def other(self, session_id: str) -> View:
-        """See `Store`."""
+        """Return a view of another session in the same transaction."""
         return View(self._tx, _find(self._tx, session_id))
 
     def after(self, seq: int) -> Iterator[ThoughtRow]:
-        """Yield the thoughts after `seq`, in the order of the calls."""
+        """Yield the thoughts after the position `seq`, in order of position."""
         before = self._tx.rows(sql.LATEST_THOUGHTS, (self._low, self._low + seq, 1)) if seq else ()
         at, digest = self._low + seq, before[0][-1] if before else _first_digest(self._of.key)
         while found := self._tx.rows(sql.THOUGHTS, (at, self._high, BATCH)):
@@ -135,7 +135,7 @@ def _find(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession | Non
     statement = sql.SESSION + (tx.dialect.lock if lock else "")
     found = tx.execute(statement, (session_id,)).fetchone()
     if found is None and lock and tx.dialect.lock_name:
-        # Another transaction that is about to begin the session waits here, for there is no row to wait for.
+        # There is no row to lock, so lock the name: other transactions that would create the session wait here.
         tx.execute(tx.dialect.lock_name, (session_id,))
         found = tx.execute(statement, (session_id,)).fetchone()
     stored = None if found is None else _read_stored(found)
@@ -222,7 +222,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
-    """Note that a run has used its session, if the session exists."""
+    """Record a run's use of its session, with the new thoughts. Do nothing if the run has no such session."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
@@ -255,7 +255,7 @@ def session(tx: Tx, session_id: str) -> SessionRow:
 def sessions(
     tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
 ) -> list[SessionRow]:
-    """Return a page of sessions, last used first."""
+    """Return a page of sessions, most recently used first."""
     bound = MAX_INT, MAX_INT
     if before is not None:
         last = _find_known(tx, before)
@@ -280,7 +280,7 @@ def thoughts(
     after_seq: int = 0,
     limit: int = 50,
 ) -> list[ThoughtRow]:
-    """Return a page of a session's thoughts, in call order."""
+    """Return a page of a session's thoughts, in order of position. `first` and `last` are bounds for `number`."""
     page = (
         thought
         for thought in View(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))
@@ -299,7 +299,7 @@ def search_thoughts(
     after: int = 0,
     limit: int = 50,
 ) -> list[Found]:
-    """Return a page of the thoughts that contain `query`, whatever its case."""
+    """Return a page of the thoughts that contain `query`. Case is ignored."""
     low, high = min(max(after, 0), MAX_INT - 1) + 1, RUNS - 1
     if session_id is not None:
         first, last = places(_find_known(tx, session_id).key)
@@ -318,19 +318,19 @@ def find_whole(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
 
 
 def add_whole(tx: Tx, session: WholeSession) -> None:
-    """Add a session of another store."""
+    """Add a session that was read from another store."""
     import_session(tx, session.row, session.thoughts)
 
 
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
-    """Replace a session by a later state of it. The first `count` thoughts are already stored."""
+    """Update a stored session to a later state. The first `count` thoughts are already stored."""
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
     text_search.put(tx, [(place(stored.key, 0), session.row.purpose)])
     _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))
 
 
 def sweep(tx: Tx, sweep: Sweep) -> None:
-    """Archive or delete sessions that have been unused for long; see `Store`."""
+    """Archive or delete sessions that have not been used for a long time; see `Sweep`."""
     if sweep.retention_ms is not None:
         _drop_each(tx, sql.OLD_SESSIONS, sweep.now_ms - sweep.retention_ms)
     if sweep.delete:

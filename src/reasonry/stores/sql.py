@@ -1,9 +1,9 @@
 """The SQL statements of a store, in the common subset of SQLite and PostgreSQL, and the transaction that runs them.
 
-Parameters are `$1`, `$2`, …; each first occurs in that order, so that both databases take a sequence of values.
-Differences between the databases are constants of `SqlDialect`.
+Parameters are `$1`, `$2`, … and first occur in this order, so that both databases accept a sequence of values. The
+fields of `SqlDialect` are the differences between the databases.
 
-The `place` of a line or thought is the integer key of its run or session times 2^24 plus its `seq`. A line thus costs a
+The `place` of a line or thought is the integer key of its run or session times 2^24, plus its `seq`. A line thus needs
 few bytes besides its body, the lines of a run are adjacent, and an append touches one page and no index.
 """
 
@@ -26,25 +26,25 @@ MAX_INT = (1 << 63) - 1
 """The largest integer of both databases."""
 
 INDEXED_CHARS = 3
-"""The fewest characters that the index of texts can find."""
+"""The length of the shortest text that the text index can find, in characters."""
 
 RUNS = 1 << 62
-"""The place of a run among the searchable texts is this plus its key. The purpose of a session has seq 0."""
+"""Added to a run's key, this gives the place of the run's searchable text. A session's purpose has seq 0."""
 
 
 class TextIndex(NamedTuple):
     """The SQL for finding texts with a trigram index."""
 
     tables: str
-    """Among them `searchable t`."""
+    """The tables to read, which include `searchable t`."""
     test: str
-    """The test for texts from $2 to $3 that contain the part $4, with the pattern $1."""
+    """The test for texts from place $2 to place $3 that contain the part $4. $1 is the result of `pattern_of`."""
     order: str
-    """The ordering by place."""
+    """The columns that sort the texts by place."""
     pattern_of: Callable[[str], str]
-    """Makes the pattern for a part."""
+    """Returns the index's pattern for a part."""
     waiting: str = ""
-    """The test for texts that the index does not hold yet. Empty if it always holds all."""
+    """The test for texts that are not in the index yet. Empty if the index always contains all texts."""
 
 
 class SqlDialect(NamedTuple):
@@ -54,27 +54,27 @@ class SqlDialect(NamedTuple):
     real: str
     blob: str
     name: str
-    """The type of a text that is compared by its code points."""
+    """The column type of a text that is compared by its code points."""
     table_end: str
     lock: str
     """A suffix that locks the rows until the end of a write transaction."""
     lock_name: str
     """A statement that locks a name until the end of the transaction; empty if transactions are serial anyway."""
     next_key: str
-    """The next key of a table, given its name."""
+    """A query for the next key of a table, given the table's name."""
     hint: str
-    """A hint to use an index, given its name."""
+    """A hint to use an index, given the index's name."""
     has: str
-    """Whether a text contains a part, given both."""
+    """A test whether a text contains a part, given the text and the part."""
     text_index: TextIndex | None
     clock: str
-    """The clock of leases in milliseconds, the same for all processes of the store."""
+    """A query for the time in milliseconds, by a clock that all processes of the store share for their leases."""
     own_steps: str
-    """The member of a `Migration` with its own statements; empty for none."""
+    """The name of the `Migration` field with statements for this dialect only. Empty if there are none."""
 
 
 MAX_SEQUENCES = 12
-"""The approximate number of trigrams to look up for a part. The text itself decides the rest."""
+"""About how many trigrams of a part are looked up. The texts found are then checked for the whole part."""
 
 
 def _sequences_of(part: str) -> str:
@@ -113,7 +113,7 @@ class Tx:
     """A transaction.
 
     Attributes:
-        connection: The connection, with apsw's `execute`.
+        connection: The database connection, with an `execute` like apsw's.
         owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
     """
 
@@ -130,11 +130,11 @@ class Tx:
         return self.execute(statement, values).fetchall()
 
     def next_key(self, table: str) -> int:
-        """Return the key of the next row of a table."""
+        """Return the key for a new row of a table."""
         return self.rows(self.dialect.next_key.format(table))[0][0]
 
     def now_ms(self) -> int:
-        """Return the time on the clock of leases."""
+        """Return the time on the clock of leases, in milliseconds."""
         return self.rows(self.dialect.clock)[0][0]
 
     def hides(self, owner: str) -> bool:
@@ -152,12 +152,12 @@ def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
 
 
 def place(key: int, seq: int) -> int:
-    """Return the place of line or thought `seq` of the run or session `key`."""
+    """Return the place (the row's key) of the line or thought `seq` in the run or session `key`."""
     return key << PLACE_BITS | seq
 
 
 def seq_of(place: int) -> int:
-    """Return the `seq` within a place."""
+    """Return the `seq` that a place contains."""
     return place & MAX_SEQ
 
 
@@ -173,7 +173,7 @@ def new_place(key: int, seq: int) -> int:
 
 
 def page_size(limit: int) -> int:
-    """Return the number of rows to read for a list.
+    """Return how many rows to read for a page: `limit`, but at most `MAX_INT`.
 
     Raises:
         UsageError: `limit` is not positive.
@@ -189,12 +189,12 @@ def places(key: int) -> tuple[int, int]:
 
 
 def values(count: int, first: int = 1) -> str:
-    """Return numbered parameters for a list of values."""
+    """Return SQL parameters for `count` values: `$1, $2, …`, starting from `first`."""
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
 def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
-    """Return the range of ids with a prefix. Its end is the prefix plus the last character of Unicode."""
+    """Return the first ids with a prefix, sorted. Their range ends at the prefix plus the last Unicode character."""
     tests, values = tests_of(tx, {}, {}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
@@ -203,9 +203,9 @@ def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
 def tests_of(
     tx: Tx, filters: Mapping[str, str], which: Mapping[str, Any], first: int
 ) -> tuple[str, list[Any]]:
-    """Return the SQL tests for the filters that are set, with their parameters, numbered from a start.
+    """Return the SQL tests for the filters that are set, and the values of the tests' parameters.
 
-    The tests also exclude the content of other owners.
+    The parameters are numbered from `first`. The tests also exclude the content of other owners.
     """
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
     wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
@@ -247,7 +247,7 @@ RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.r
 ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(22)})"
 _RUN_CONSTANTS = ("run_id", "session_id", "strategy", "problem", "created_at_ms", "owner")
 RUN_CHANGES = tuple(name for name in RunRow.__struct_fields__ if name not in _RUN_CONSTANTS)
-"""The columns that change. To set another column to its own value would write its index again."""
+"""The columns that change. The other columns are never set, because that would write their indexes again."""
 SET_RUN = f"""
 UPDATE run SET ({", ".join(RUN_CHANGES)}, last_line, last_digest) = ({values(len(RUN_CHANGES) + 2)})
 WHERE key = ${len(RUN_CHANGES) + 3}
@@ -333,10 +333,10 @@ SELECT owner, status, count(*), CAST(sum(last_{part}) AS BIGINT) FROM {kind} GRO
 STRAY = """
 SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >> 24) LIMIT 1
 """
-"""Whether a line or thought has lost its run or session."""
+"""Finds a line or thought whose run or session does not exist."""
 
 
-# Texts, their case folded.
+# Texts with folded case.
 PUT_TEXT = """
 INSERT INTO searchable AS t (place, folded) VALUES ($1, $2)
 ON CONFLICT (place) DO UPDATE SET folded = excluded.folded WHERE t.folded <> excluded.folded

@@ -1,8 +1,8 @@
 """Runs and sessions in SQLite: in a file shared by processes, or in memory.
 
-One thread of a process writes the file. Waiting jobs are committed together, each under its own savepoint, so that a
-failing job does not undo the others; success is reported after the commit is on the disk. A few threads read in
-parallel.
+One thread of each process writes the file. Waiting write jobs are committed together, each under its own savepoint, so
+that a failing job does not undo the other jobs. Success is reported after the commit is on the disk. A few threads read
+in parallel.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .transfer import verify
 T = TypeVar("T")
 
 MAX_BATCH = 256
-"""The most jobs in a transaction."""
+"""The most write jobs in a transaction."""
 
 READERS = 4
 """The most reads at a time."""
 
 MEMORY = sql.SQLITE._replace(own_steps="", hint="", text_index=None)
-"""The dialect without indexes for lists and searches, which would cost more per thought than they save."""
+"""The dialect of a store in memory. It omits indexes for lists and searches, which would cost more than they save."""
 
 
 class MemoryStore(RowStore):
@@ -94,10 +94,10 @@ class SqliteStore(RowStore):
 
 
 TURN_S = 10.0
-"""The longest wait for the other stores of this process before SQLite's own wait."""
+"""The longest wait for other stores of this process, in seconds. After this, SQLite itself waits for the file."""
 
 _TURNS: Final = defaultdict[Path, threading.Lock](threading.Lock)
-"""The stores of one process write a file in turn: many that wait by SQLite's polling would starve each other."""
+"""One lock per file. The stores of a process write in turn, because SQLite's polling would let some of them starve."""
 
 
 class _Job(NamedTuple):
@@ -105,7 +105,7 @@ class _Job(NamedTuple):
     done: asyncio.Future[Any]
 
     def report(self, result: Any = None, error: Exception | None = None) -> None:
-        """Report the result or the error to the loop that waits, unless it has been closed."""
+        """Report the result or the error to the waiting event loop, unless the loop has been closed."""
 
         def settle() -> None:
             if self.done.done():
@@ -128,7 +128,7 @@ class SqliteDatabase(Database):
         self.name = name
         self._source = source
         self._jobs = SimpleQueue[_Job | None]()
-        """The waiting jobs; None marks the end."""
+        """The waiting write jobs. None marks the end of the jobs."""
         self._writing: threading.Thread | None = None
         self._asking = threading.Lock()
         self._writer: sql.Database | None = None
@@ -142,8 +142,8 @@ class SqliteDatabase(Database):
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
-        """See `Database`. A cancelled call may have been written."""
-        # A future of `concurrent.futures` would have to be chained to one of the loop.
+        """See `Database`. The work of a cancelled call may still be done."""
+        # A future of `concurrent.futures` would have to be chained to a future of the event loop.
         job = _Job(work, asyncio.get_running_loop().create_future())
         with self._asking:
             self._check_open()
@@ -277,7 +277,7 @@ class SqliteDatabase(Database):
                 self.answered_s = time.monotonic()
             self._writer.execute("COMMIT")
         except Exception:
-            # After a failed disk, the connection's memory is not trusted.
+            # After a disk error, the connection's memory cannot be trusted.
             self._drop_writer()
             raise
         return reports
@@ -306,5 +306,5 @@ def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
-    """Return the findings about a file without other users."""
+    """Verify a file that nobody else uses, and return the findings, which call the file `name`."""
     return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]

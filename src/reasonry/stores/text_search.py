@@ -1,8 +1,8 @@
 """Case-insensitive search in the texts of a store: problems, answers, errors, purposes and thoughts.
 
 The transaction that writes a text also writes a copy with its case folded. A trigram index finds parts of three or more
-characters; SQLite's takes in new texts some at a time. Shorter parts, new texts, and databases without such an index
-need a scan of the folded texts. Both find the same.
+characters. SQLite's index receives new texts in batches. Shorter parts, texts that are not in the index yet, and
+databases without an index need a scan of the folded texts. The index and the scan find the same texts.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from . import sql
 from .sql import INDEXED_CHARS, MAX_SEQ, RUNS, Tx
 
 FEW = 1_000
-"""The most texts for which the index makes a list. A part contained in more texts is found fast by reading the list."""
+"""The most places that are taken from the index. If a part occurs in more texts, a scan of the texts is fast."""
 
 _TEXT_OF_RUN = f"t.place = {RUNS} + run.key"
 _TEXTS_OF_SESSION = f"t.place BETWEEN session.key << 24 AND (session.key << 24) + {MAX_SEQ}"
@@ -21,21 +21,21 @@ _SESSION_OF_RUN = "session.session_id = run.session_id AND session.run_id = run.
 
 
 def fold(text: str) -> str:
-    """Fold the case of a text."""
+    """Fold the case of a text, and replace NUL."""
     return text.casefold().replace("\x00", "\ufffd")
 
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-    """Make texts searchable, each at its place, and replace earlier texts there."""
+    """Make texts searchable, each at its place. Replace earlier texts at these places."""
     for at, text in texts:
         tx.execute(sql.PUT_TEXT, (at, fold(text)))
 
 
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
-    """Return the first thoughts, from `low` to `high`, that contain a part."""
+    """Return the first thoughts that contain `query`, from place `low` to place `high`. Case is ignored."""
     part, is_owned = fold(query), tx.owner is not None
     if is_owned and _find_few(tx, part) is None:
-        # The texts of an owner lie apart: they are read session by session.
+        # The texts of an owner are not adjacent, so they are read session by session.
         scan = _scan(tx, part, low, high)
         own = f"{scan.test} AND session.key BETWEEN $1 >> 24 AND $2 >> 24 AND {_TEXTS_OF_SESSION}"
         looks = [_Look("session CROSS JOIN searchable t", own, "session.key, t.place", scan.values)]
@@ -53,7 +53,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL test for runs that contain a folded part, and the value of its parameter, if it has one."""
+    """Return the SQL test for runs that contain a folded part, and the values of its parameters (one or none)."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
@@ -67,7 +67,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL test for sessions that contain a folded part, and the value of its parameter, if it has one."""
+    """Return the SQL test for sessions that contain a folded part, and the values of its parameters (one or none)."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
@@ -93,7 +93,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
-    """Return the query for a part, or two: for the index, and for the texts that wait for it."""
+    """Return the queries for a part: of the index and of texts that the index lacks so far, or a scan of all texts."""
     index, scan = _index(tx, part), _scan(tx, part, low, high)
     if index is None:
         return [scan]
@@ -102,7 +102,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return the places of a part by the index. None for too many places, a short part, or a missing index."""
+    """Return the places that the index finds for a part, or None if they are too many or the index cannot be used."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

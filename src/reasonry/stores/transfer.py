@@ -14,18 +14,18 @@ from .sql import Tx
 
 PARTS: dict[WholeKind, str] = {"run": "line", "session": "thought"}
 KINDS = tuple(PARTS)
-"""Runs come first, so that no session arrives before its run."""
+"""Runs come first, so that every run is copied before its session."""
 
 LARGE_BYTES = 8 * 1024 * 1024
-"""The amount after which a transaction reads no further run or session."""
+"""How many bytes `read` reads before it adds no further run or session to its result."""
 
 
 def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Finding]]:
-    """Return the next runs or sessions in order of creation, each with its position, or the damage in its place.
+    """Return the next runs or sessions in order of creation, each with its position. A damaged entry is a Finding.
 
-    The result may be shorter than `limit` if they are large. An empty result is the end.
+    The result may be shorter than `limit` if the entries are large. An empty result means that none are left.
 
     Args:
         after: The position of the last entry read before, or 0.
@@ -42,17 +42,17 @@ def read(
             whole = (run_rows if kind == "run" else session_rows).find_whole(tx, name)
             size += sum(len(part.body) + len(getattr(part, "text", "")) for part in _parts(whole))
         except (NotFoundError, StoreError) as error:
-            # Of a damaged index, one part may know what the other does not.
+            # With a damaged index, an entry that was found by its key may not be found by its id.
             whole = Finding(kind, name, "damaged", message=error.message)
         found.append((key, whole))
     return found
 
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
-    """Write runs and sessions of another store in a transaction and in order.
+    """Write runs and sessions of another store, in order and in one transaction.
 
-    Entries with the same id stay, but an earlier state of the same run or session is continued. The caller checks the
-    digests of lines.
+    An existing entry with the same id is kept, but an earlier state of the same run or session is updated. The caller
+    must check the digests of lines.
 
     Raises:
         StoreError: `store_corrupt`: an existing entry is damaged. Nothing was written.
@@ -63,7 +63,7 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
 def _write(tx: Tx, whole: Whole) -> Written:
     """Write a run or a session.
 
-    Comparison with an existing entry ignores a run's key, and whether a session is archived or pinned.
+    The comparison with an existing entry ignores a run's request key, and whether a session is archived or pinned.
     """
     is_run, row, parts = isinstance(whole, WholeRun), whole.row, _parts(whole)
     rows: Any = run_rows if is_run else session_rows
@@ -89,7 +89,7 @@ def _parts(whole: Whole) -> Sequence[Any]:
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
-    """Count the content of a store of a known size."""
+    """Return the counts of a store's content, together with the given size and free space."""
     tallies, totals = list[Tally](), dict[str, int]()
     for kind in KINDS:
         found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=PARTS[kind]))
@@ -104,7 +104,7 @@ Look = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 
 
 async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) -> AsyncGenerator[Finding]:
-    """Verify everything; see `Database`.
+    """Verify the file and every run and session; see `Database`.
 
     Args:
         look: Runs work in a transaction with a consistent view.
@@ -134,7 +134,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
 
 
 def check_whole(whole: Whole | Finding) -> Finding:
-    """Check a run or a session for damage: the digests of its lines, which the stores do not read."""
+    """Return the finding about a run or a session. For a run, check the digests of its lines, which a read does not."""
     if isinstance(whole, Finding):
         return whole
     if isinstance(whole, WholeSession):

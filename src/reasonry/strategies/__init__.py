@@ -1,7 +1,7 @@
 """The registry of all strategies. To add a strategy, add its file, an import and a line here.
 
-Only this file and the strategy's own file name it: `auto` chooses by the kinds of problem that a strategy suits
-(`choice`), and other rooms use the names below. `installed` adds the strategies of other packages.
+Only this file and a strategy's own file name the strategy. `auto` chooses by the kinds of problem that strategies suit
+(see `choice`), and other modules use the constants below. `installed` adds the strategies of other packages.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ INQUIRER = ANALYSIS.name
 """The strategy whose plans can ask the user a question."""
 
 BASE = DIRECT.name
-"""The strategy that asks the problem and nothing else, against which gains are counted."""
+"""The strategy that sends only the problem. Comparisons count the gains of other strategies against it."""
 
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy and options for a single question with a short answer, such as a verdict."""
@@ -79,4 +79,4 @@ COMPARED: Mapping[str, str] = {
     "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",
     "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
 }
-"""The default strategies of a comparison, by the needs of its problems."""
+"""The default strategies of a comparison, by the kind of its problems."""

@@ -1,22 +1,22 @@
 """Best of N: write several answers, and let a judge compare them.
 
-"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (ratings beside others); lists in several orders: arXiv:2311.17311; halving:
-Karnin, Koren and Somekh, ICML 2013; beside others rather than alone: "V1", arXiv:2603.04304; inputs that tell programs
-apart: S*, arXiv:2502.14382.
+Ratings of candidates shown together: "LLM-as-a-Verifier", 2026, arXiv:2607.05391, and "V1", arXiv:2603.04304. Lists in
+several orders: arXiv:2311.17311. Sequential halving: Karnin, Koren and Somekh, ICML 2013. Inputs on which programs
+differ: S*, arXiv:2502.14382.
 
 Algorithm, for a problem x:
 
-    y_1, …, y_n ~ π(y | x), side by side                                 draft_generation
-    drop y_i that is proved wrong; one proved right ends the run         draft_verification
-    equal answers become one candidate, with its votes as prior
-    programs: inputs t on which they differ, y_i(t) for each             differential_testing
-    r ~ judge(x, y_a, y_b, …), each once in each place; the better half  comparison
-    again, until one is left
+    y_1, …, y_n ~ π(y | x), in parallel                                  draft_generation
+    drop each y_i proved wrong; a y_i proved right ends the run          draft_verification
+    merge equal answers into one candidate, with its votes as prior
+    of programs, find inputs t on which they differ; run each y_i(t)     differential_testing
+    r ~ judge(x, y_a, y_b, …), each y once in each position of the list  comparison
+    keep the better half; compare again until one candidate is left
     argmax_y score(y)                                                    answer_selection
 
-*Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
-whole numbers in a reply, where the first paper reads token probabilities; halving replaces its tournament of pairs,
-since it is no less often right with fewer calls (`bench/selection.py`); a round ends once the lead is safe.
+*Differs from the papers*: A verifier comes before any judge, and no judge is asked if all drafts agree. Ratings are
+whole numbers in a reply; the first paper reads token probabilities. Halving replaces its tournament of pairs, since
+halving is right at least as often with fewer calls (`bench/selection.py`). A round ends once the lead is safe.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ NOT_JUDGED = "no reply of the judge could be read; the answer is the one with th
 
 MAX_CALLS = 6
 USUAL_MODULES = ("collections", "datetime", "decimal", "itertools", "json", "math", "random", "re")
-"""Modules of every sandbox that an expression may name, whatever the program imports."""
+"""Modules of every sandbox that an expression may use even if the program does not import them."""
 RAISES = "raises "
-"""Precedes the error of an expression in place of its value."""
+"""The prefix of an error that an expression raised instead of returning a value."""
 
 UNDECIDED = "nothing decided between {count} candidates: no verdict of the verifier, and no rating of a judge"
 
@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> list[Group]:
-        """The remaining drafts, programs with equal outputs merged. If a draft is proved, only proved ones remain."""
+        """The remaining drafts. Programs of equal output are merged. After a proof, only proved drafts remain."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
@@ -145,7 +145,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def tournament(self) -> Tournament:
-        """The tournament so far, seeded by votes."""
+        """The tournament so far. Each contender starts with its share of the votes."""
         rivals = self.rivals
         total = sum(len(each.voters) for each in rivals)
         contenders = [
@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose the rules of comparison: a single candidate alone, many given candidates in heats if calls are few."""
+        """Choose the rules: `points` for one candidate, else the option `judge`, `halving`, or `heats` (few calls)."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -174,7 +174,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far. In an unfinished tournament, a draft that has beaten the leader leads."""
+        """The best draft so far: the winner, or the leader of an unfinished tournament. None if undecided."""
         if self.is_undecided:
             return None
         if not self.candidates:
@@ -184,7 +184,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """y_1, …, y_n ~ π(y | x), side by side. Given candidates take their place."""
+    """Draw the drafts in parallel: y_1, …, y_n ~ π(y | x). Given candidates replace the drafts."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
@@ -195,7 +195,7 @@ def write_drafts(s: State) -> Body:
 def verify(s: State) -> Body:
     """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run.
 
-    Proved given candidates are compared; a single candidate is rated.
+    Given candidates are compared even if several are proved. If all are equal and unproved, that text is rated.
     """
     s = yield from s.verify()
     rivals = s.rivals
@@ -219,7 +219,7 @@ def _give_up(s: State) -> Move:
 
 
 def distinguish(s: State) -> Body:
-    """Inputs t on which programs differ, and y_i(t) for each. Skipped without code or a sandbox."""
+    """Find inputs t on which programs differ, and run each y_i(t). Without two programs or a sandbox, do nothing."""
     programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
@@ -234,11 +234,11 @@ def distinguish(s: State) -> Body:
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(code, inputs)}) for code in programs.values()]
     returned = yield request(s, *calls, give_failures=True)
     if any(getattr(each, "code", "") == UNAVAILABLE for each in returned):
-        # The runs of some programs alone would speak against the others.
+        # If only some programs ran, the judge would hold it against the others.
         return go(s, "comparison")
     outputs: list[list[str]] = []
     for output in map(output_of, returned):
-        # A program that does not run has its error for all inputs.
+        # A program that fails to run gets its error as the output for all inputs.
         values = output.value if isinstance(output.value, list) else [f"{RAISES}{output.error}"] * len(inputs)
         outputs.append([first_words(str(value), 200) for value in values])
     returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
@@ -250,7 +250,7 @@ def distinguish(s: State) -> Body:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Return a program that also tries each expression, after the author's and the usual imports."""
+    """Extend a program by the usual imports, and by code that tries each expression."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"
@@ -261,7 +261,7 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
 
 
 def compare(s: State) -> Body:
-    """r(a, b) ~ judge(x, y_a, y_b), side by side where possible. Stay until the tournament is over."""
+    """Ask for ratings r ~ judge(x, y_a, y_b, …), in parallel where possible. Stay until the tournament is over."""
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
@@ -289,7 +289,7 @@ def compare(s: State) -> Body:
 
 
 def _with_run(s: State, each: Group) -> str:
-    """Return a candidate for a judge, a program with its outputs for the distinguishing inputs."""
+    """Return the text of a candidate for a judge. A program comes with its outputs for the distinguishing inputs."""
     run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
     lines = [f"{call} → {value}" for call, value in run]
     return "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
@@ -326,7 +326,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
-    """Return the judge's last reason for the chosen draft, and the runner-up."""
+    """Return the judge's last reason to prefer the chosen draft, as a sentence. Empty if there is no such reason."""
     for each in reversed(verdicts):
         reason = quote(each.reason, before="")
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:

@@ -1,18 +1,18 @@
-"""Cascade: a cheap model answers, and a dearer model answers only if the cheap answer is rejected.
+"""Cascade: a cheap model answers, and a more expensive model answers only if the cheap answer is rejected.
 
 Chen et al. 2023, "FrugalGPT: How to Use Large Language Models While Reducing Cost and Improving Performance",
 arXiv:2305.05176, section 3; agreement of samples as the score: Yue et al. 2023, arXiv:2310.03094.
 
 Algorithm, for a problem x and models π_1, …, π_k, cheapest first:
 
-    y_1, …, y_m ~ π_i(y | x), side by side                              model_answer
-    g(x, y): the verifier's verdict; where it has none, the share
+    y_1, …, y_m ~ π_i(y | x), in parallel                               model_answer
+    g(x, y): the verifier's verdict; without a verdict, the share
         of equal samples, or with m = 1 a judge's rating                answer_check
-    g(x, y) < τ and i < k: once more with π_{i+1}
-    y of the last model asked that is not refuted                       answer_selection
+    if g(x, y) < τ and i < k: once more with π_{i+1}
+    the unrefuted y of the last model that has one                      answer_selection
 
-*Differs from the papers*: a verifier, votes or a judge score an answer, where FrugalGPT trains a small model; the order
-of the models and the thresholds are given, not learned; the last model's answer is verified, but not judged.
+*Differs from the papers*: A verifier, votes or a judge score an answer; FrugalGPT trains a small model for this. The
+user sets the order of the models and the thresholds. The last model's answer is verified, but not judged.
 """
 
 from collections.abc import Generator
@@ -48,12 +48,12 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> int:
-        """The number of models; two if the run's caller answers."""
+        """The number of models, at least two. Without named models, the run's caller answers for two models."""
         return max(2, len(self.models))
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The answers of the models asked so far, and the reason for each step up."""
+    """The answers of the models asked so far, and the reason for each step to the next model."""
 
     options: Options
     doubts: tuple[str, ...] = ()
@@ -64,13 +64,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return len(self.drafts) // self.options.samples
 
     def answers_of(self, model: int) -> tuple[Draft, ...]:
-        """Return the answers of a model, by its number from 1."""
+        """Return the answers of a model. Models are numbered from 1."""
         end = model * self.options.samples
         return self.drafts[end - self.options.samples : end]
 
     @property
     def best(self) -> Draft | None:
-        """The best answer so far: the proved answer, else that of the last model with one."""
+        """The best answer so far: the proved answer, else the answer of the last model that has an unrefuted answer."""
         if not self.proved:
             for model in range(self.asked, 0, -1):
                 if found := candidates(self.answers_of(model)):
@@ -79,13 +79,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer(s: State) -> Body:
-    """y_1, …, y_m ~ π_i(y | x), side by side."""
+    """Ask the next model for its answers in parallel: y_1, …, y_m ~ π_i(y | x)."""
     s, drafts = yield from s.draw([FRESH] * s.options.samples, by=f"seat-{s.asked + 1}")
     return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """g(x, y) < τ and i < k: once more with π_{i+1}."""
+    """Check the answers of a model. If g(x, y) < τ and i < k, the next model π_{i+1} answers."""
     s = yield from s.verify()
     if s.proved or s.asked == s.options.steps:
         return go(s, "answer_selection")
@@ -124,7 +124,7 @@ class CascadeDetails(DraftsDetails, total=False):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best answer so far, the models asked and the reasons for the steps up."""
+    """Return the best answer so far, the models asked, and the reason for each step to the next model."""
     steps, taken = state.options.steps, len(state.doubts)
     details: dict[str, Any] = {
         "models": list(state.options.models[: state.asked]),

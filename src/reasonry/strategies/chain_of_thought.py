@@ -9,12 +9,12 @@ Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
     y                                                     as the reply marks it                  solution_formulation
     does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`                      answer_verification
 
-*Differs from the paper*: an instruction replaces the worked examples; a mark around the answer replaces "The answer is
-…"; after a false equation of numbers the model is asked again, once. The option `style` takes the instruction from a
-later paper with another form of chain: `plan` from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091),
+*Differs from the paper*: An instruction replaces the worked examples. A mark around the answer replaces "The answer is
+…". After a false equation between numbers, the model is asked once more. The option `style` takes the instruction from
+a later paper with another form of chain: `plan` from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091),
 `draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: `decompose` splits the
-problem first, and `check` lets the author check the answer; the table has no edge back from the check, so a failed
-answer is corrected there.
+problem first, and `check` lets the author check the answer. The stage of the check also corrects a wrong answer, since
+the table has no edge back to an earlier stage.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ SYSTEM = "You solve problems by reasoning."
 
 DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it. Reply with one JSON object:
 {"steps": ["…", …]}"""
-"""Ours. The paper has no such question."""
+"""Our prompt. The paper has no such question."""
 
 REASON: Final = {
     "steps": "First solve the problem step by step, and write every step with its result.",
@@ -49,16 +49,16 @@ REASON: Final = {
     "plan out step by step, with every intermediate result.",
     "draft": "First think step by step, but keep only a draft of each step, five words at most.",
 }
-"""By `style`: in place of the worked examples of arXiv:2201.11903, figure 1; arXiv:2305.04091, table 6; and
-arXiv:2502.18600, section 3."""
+"""The instruction of each `style`: `steps` replaces the worked examples of arXiv:2201.11903, figure 1; `plan` follows
+arXiv:2305.04091, table 6; `draft` follows arXiv:2502.18600, section 3."""
 
 CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way. If it \
 is wrong, give the corrected one, else null. Reply with one JSON object:
 {{"reason": "…", "correct": true or false, "answer": "…" or null}}"""
-"""Ours; the paper has no check."""
+"""Our prompt. The paper has no check."""
 
 REPAIR = "Now go through the steps again with this objection in mind: first where the error was, then the correction."
-"""Ours; see `CHECK`."""
+"""Our prompt, for another answer after the check or the verifier rejected an answer."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -79,7 +79,7 @@ class Decomposition(Struct, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """x, the plan, z_1 … z_n, and y at the end."""
+    """The problem x, the plan, the steps z_1 … z_n, and finally the answer y."""
 
     options: Options
     plan: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def decompose(s: State) -> Body:
-    """List the parts of x: a guide, not a commitment."""
+    """Ask for a list of the parts of x if the option `decompose` is set. The list guides the later steps."""
     if not s.options.decompose:
         return go(s, "sequential_reasoning")
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
@@ -97,7 +97,7 @@ def decompose(s: State) -> Body:
 
 
 def reason(s: State) -> Body:
-    """z_1, …, z_n, y ~ p(z, y | x)."""
+    """Ask for the steps and the answer in one reply: z_1, …, z_n, y ~ p(z, y | x)."""
     question = replace(_question(s, "reason", REASON[s.options.style]), mark=MARKED)
     (reply,) = yield from replies(s, ReasonedAnswer, question)
     chain = reply.reasoning.strip()
@@ -106,17 +106,17 @@ def reason(s: State) -> Body:
 
 
 def formulate(s: State) -> Move:
-    """State y as the reply marks it."""
+    """Record the marked answer y as a thought."""
     return go(s, "answer_verification", Thought(s.final.text or "", data={"answer": s.final.text}))
 
 
 def check(s: State) -> Body:
-    """Does y hold? If not, y' ~ p(y | x, z_1, …, z_n, why)."""
+    """Check whether y holds. If not, ask for y' ~ p(y | x, z_1, …, z_n, why)."""
     return (yield from s.settle_checked_answer(_question, s.steps, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move | None:
-    """Return the answer so far, a doubted one if need be, or ask for one."""
+    """Give the answer so far, even if it is doubted. Without an answer, ask for one, but not after a refutation."""
     if s.final.can_be_given:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")

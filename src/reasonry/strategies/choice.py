@@ -1,8 +1,8 @@
-"""The choice of a strategy for a user who names `auto`, with the reason.
+"""Choose a strategy for a user who names `auto`, and give the reason for the choice.
 
 Rule 1: the choice depends on the caller's inputs. The problem's words do not count, except in an exact number puzzle.
-Rule 2: the first row below that holds and that a strategy suits (`Strategy.suits`) decides. No strategy is named here.
-Rule 3: if drafts are checked, the strategy for the given tools or documents writes them.
+Rule 2: the table `KINDS` decides: take the first row whose condition holds and that has a suitable strategy.
+Rule 3: if a verifier checks drafts, the strategy for the given tools or documents writes the drafts.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,17 +15,17 @@ from ..errors import UsageError
 from ..puzzles.reading import read_puzzle
 
 AUTO = "auto"
-"""The word in place of a strategy's name."""
+"""The name that a user gives to have the strategy chosen."""
 
 MANY_CALLS = 8
-"""The calls of a named budget that pay for several drafts."""
+"""The least budget of calls that pays for several drafts."""
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
     """The inputs that come with a problem.
 
     Attributes:
-        has_verifier: Whether a verifier, or tests, check the answers.
+        has_verifier: Whether a verifier or tests check the answers.
         has_sandbox: Whether programs can be run.
         is_focused: Whether a focused answer is wanted.
         is_number: Whether the answer must be a number.
@@ -43,13 +43,13 @@ class Inputs(Struct, frozen=True, kw_only=True):
 
 
 class Kind(Struct, frozen=True):
-    """A row of the table.
+    """A row of the table: a kind of problem.
 
     Attributes:
         name: The name in `Strategy.suits`.
-        holds: Whether a problem is of this kind.
-        why: The reason, which follows the strategy's name.
-        writes: Whether its strategy also writes the drafts for a check.
+        holds: Returns whether a problem is of this kind.
+        why: The reason to show after the strategy's name.
+        writes: Whether the row's strategy also writes the drafts that a verifier checks.
     """
 
     name: str
@@ -88,14 +88,14 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
-"""The rows of the table, tried from the top."""
+"""The rows of the table, from the top. No row names a strategy; a strategy names its kinds in `Strategy.suits`."""
 
 
 def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
     """Return the strategy for a problem, as a user would write it, and the reason.
 
     Args:
-        strategies: The strategies to choose from. The first that suits a kind of problem counts.
+        strategies: The strategies to choose from. For each kind of problem, the first suitable strategy counts.
 
     Raises:
         UsageError: No strategy suits the problem.

@@ -1,19 +1,19 @@
-"""Council: several models answer and judge each other's answers blindly; a synthesis of all answers follows.
+"""Council: several models answer and rate each other's answers without names; then one answer is written from all.
 
-Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities", arXiv:2406.04692 (answers aggregated);
-a mixed council, and its gains on facts: arXiv:2604.02923; no rounds of debate: arXiv:2508.17536 shows them to be a
-martingale, which changes no expectation.
+Aggregation of answers: Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities",
+arXiv:2406.04692. Gains of a mixed council on facts: arXiv:2604.02923. There are no rounds of debate, since
+arXiv:2508.17536 shows that such rounds are a martingale, which changes no expectation.
 
 Algorithm, for a problem x and members 1, …, k:
 
-    y_i ~ π_i(y | x), side by side                                   member_answers
-    drop y_i that is proved wrong; proved right, or all agree: end   answer_check
-    r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), in an order of its own     peer_review
-    Borda(y_j) = Σ_i share of the others that r_i puts below y_j
-    y, where they differ ~ π(y | x, y_1, …, y_k, Borda)              synthesis
+    y_i ~ π_i(y | x), in parallel                                    member_answers
+    drop each y_i proved wrong; end if one is proved or all agree    answer_check
+    r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each i in its own order    peer_review
+    Borda(y_j) = Σ_i share of the others that r_i ranks below y_j
+    y, differences ~ π(y | x, y_1, …, y_k, Borda)                    synthesis
 
-*Differs from the papers*: a verifier comes first; equal answers are one candidate; no member judges its own answer, and
-no prompt names a model; the best ranked answer replaces a synthesis that is refuted or unreadable.
+*Differs from the papers*: A verifier comes first. Equal answers are one candidate. No member judges its own answer, and
+no prompt names a model. The best ranked answer replaces a synthesis that is refuted or unreadable.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
     @property
     def members(self) -> range:
-        """The members, from 1."""
+        """The numbers of the members, from 1."""
         return range(1, (len(self.models) or self.seats) + 1)
 
 
@@ -68,11 +68,11 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     reviews: tuple[Ratings, ...] = ()
     differences: str = ""
     lost: str = ""
-    """The reason for a missing synthesis."""
+    """The reason why there is no synthesis."""
 
     @property
     def of_seats(self) -> tuple[Group, ...]:
-        """The different remaining answers of the members."""
+        """The remaining answers of the members. Equal answers are one group."""
         return candidates(self.drafts[: len(self.options.members)])
 
     @property
@@ -83,12 +83,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def scores(self) -> dict[str, float]:
-        """The shares by draft id; empty without a review."""
+        """The shares of `ranking` by draft id. Empty without reviews."""
         return {each.draft.id: round(share, 3) for each, share in self.ranking if self.reviews}
 
     @property
     def best(self) -> Draft | None:
-        """The best answer so far: the proved answer, else the synthesis, else the best ranked."""
+        """The best answer so far: the proved answer, else the synthesis, else the best ranked answer."""
         if self.proved or not self.candidates:
             return super().best
         written = self.drafts[len(self.options.members) :]
@@ -97,19 +97,19 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer(s: State) -> Body:
-    """y_i ~ π_i(y | x), side by side."""
+    """Ask all members in parallel: y_i ~ π_i(y | x)."""
     s, drafts = yield from s.draw([FRESH] * len(s.options.members), by="seat")
     return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Drop refuted answers. If an answer is proved, or all agree, there is nothing to judge."""
+    """Drop refuted answers. If an answer is proved or all members agree, skip the review."""
     s = yield from s.verify()
     return go(s, "answer_selection" if s.proved or len(s.of_seats) < 2 else "peer_review")
 
 
 def review(s: State) -> Body:
-    """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each member in its own order."""
+    """Let each member rate the other answers, in its own order: r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i})."""
     found = s.of_seats
     texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
@@ -121,7 +121,7 @@ def review(s: State) -> Body:
     replies = yield request(s, *asks, give_failures=True)
     reviews = tuple(ratings_of(shown, reply) for shown, reply in zip(asked.values(), replies, strict=True))
     if any(isinstance(reply, Failed) and reply.code == STOPPED for reply in replies):
-        reviews = ()  # Some seats alone would rank what the others have not seen.
+        reviews = ()  # Some seats alone would rank answers that the other seats have not rated.
     s = replace(s, reviews=reviews)
     lines = [f"Seat {seat}: {each.reason or 'no rating'}" for seat, each in zip(asked, reviews, strict=False)]
     thoughts = [Thought("\n".join(lines), data={"scores": s.scores})] if lines else []
@@ -129,7 +129,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the answers for a member to judge, starting after its own. Each answer thus takes each position once."""
+    """Return the answers that a member rates, starting after its own, so that each answer is once in each position."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:
@@ -141,7 +141,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 
 def synthesise(s: State) -> Body:
-    """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda). The answers are shown best first, without names."""
+    """Ask for one answer from all, shown best first without names: y, differences ~ π(y | x, y_1, …, y_k, Borda)."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
     shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]

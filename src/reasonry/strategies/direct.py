@@ -1,10 +1,10 @@
-"""Direct: the problem alone in a single question. The baseline for every other strategy.
+"""Direct: ask the problem alone in a single question. This is the baseline for every other strategy.
 
 Algorithm, for a problem x:
 
     y ~ π(y | x)                                                                        answering
 
-No word is added to the problem, and a reply is not asked for again, unless a verifier checks the answer.
+The question adds no word to the problem. The model is asked only once, unless a verifier checks the answer.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from ..reading.form import read_form
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """X, and y at the end."""
+    """The problem x, and finally the answer y."""
 
     options: AnswerOptions
 
 
 def answer(s: State) -> Body:
-    """Y ~ π(y | x)."""
+    """Ask the problem alone: y ~ π(y | x)."""
     prompt = "\n\n".join((s.problem, *s.final.objections))
     verify, facts = s.options.verify, {"kind": "sample", "problem": s.problem}
     question = Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
@@ -32,7 +32,7 @@ def answer(s: State) -> Body:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with. An unmarked reply is the answer unless it is verified."""
+    """Read the answer that a reply marks or ends with. Without a verifier, any other reply is itself the answer."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"

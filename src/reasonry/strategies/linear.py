@@ -17,9 +17,9 @@ Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session 
     y ~ p(y | x, t_1, …, t_n, h)                           asked only if       solution_finalization
                                                            y was refuted
 
-*Differs from the seed*: the seed names the stages and leaves the thinking to a caller; here a model is asked at each
-deciding stage, 3 + 2n calls for n thoughts. After its last thought the run proceeds to a hypothesis, and after its last
-hypothesis to a solution. A hypothesis with an unreadable test is the answer, unchecked.
+*Differs from the seed*: The seed names the stages and leaves the thinking to a caller. Here a model is asked at each
+deciding stage: 3 + 2n calls for n thoughts. A hypothesis follows the last allowed thought, and a solution follows the
+last allowed hypothesis. If the test of a hypothesis has no readable reply, the hypothesis is the answer, unchecked.
 """
 
 import re
@@ -46,11 +46,11 @@ from ..reading.form import read_form
 
 SYSTEM = "You think problems through in numbered thoughts."
 
-# One question for each stage of seed 000, in its own words for what the stage is for.
+# One question for each stage of seed 000, in the seed's words for the purpose of the stage.
 PLAN = """Now plan: the approach, and about how many thoughts it will take. Reply with one JSON object:
 {{"approach": "…", "totalThoughts": number}}"""
 THOUGHT = f"Write the thought {AROUND}."
-# The roles of a thought are those of the sequential-thinking tool, on which seed 000's Base Sequential rests.
+# A thought has the same roles as in the sequential-thinking tool, on which seed 000 is based.
 THINK = """Now think the next thought, number {next}: one step, such as an analysis, a realisation, a question, or a \
 result. {left}"""
 NEXT = """"thought_adjustment": think on. thoughtsLeft is how many more thoughts it will take.
@@ -78,7 +78,7 @@ FINALIZE = "Now write the solution."
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
 Number = int | str | None
-"""A number in a model's form: `4`, `"3-4"`, `"thought 2"`."""
+"""A number as models write it: `4`, `"3-4"`, `"thought 2"`."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -155,11 +155,11 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     log: tuple[Thought, ...] = ()
     """All recorded thoughts. Thought n of the session is `log[n - 1]`."""
     names: tuple[str, ...] = ()
-    """The name of each entry of the log in questions; empty for bookkeeping, which no question shows."""
+    """The name under which questions show each entry of the log. Empty for an entry that no question shows."""
     places: tuple[int, ...] = ()
-    """The session positions of generated thoughts, by number. A replaced thought has the position of its successor.
+    """The session positions of the generated thoughts, in order. A replaced thought has its replacement's position.
 
-    Questions use these numbers, which do not count other records.
+    Questions number the thoughts in this order, which omits other records.
     """
     expected: int = 1
     latest: int = 0
@@ -191,10 +191,10 @@ def plan(s: State) -> Body:
 
 
 def think(s: State) -> Body:
-    """t_n ~ p(t | x, t_1, …, t_{n-1})."""
+    """Ask for the next thought: t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
-    # No verifier looks at a thought, so that a reply without a mark will do as a whole.
+    # No verifier checks a thought, so an unmarked reply as a whole is the thought.
     question = replace(_question(s, "think", THINK, THOUGHT, left=left), wants_value=False)
     (reply,) = yield from replies(s, NextThought, question)
     s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
@@ -203,7 +203,7 @@ def think(s: State) -> Body:
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a reply about the continuation. A thought to replace or to branch from must exist."""
+    """Read a reply that says how to continue. The thought to replace or to branch from must exist."""
     reading = read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading
@@ -222,7 +222,7 @@ def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str]
 
 
 def evaluate(s: State) -> Body:
-    """Does t_n hold? If not, which t_k is to be replaced."""
+    """Ask whether t_n holds and, if not, which t_k to replace."""
     (reply,) = yield from replies(s, Evaluation, _question(s, "evaluate", EVALUATE))
     decision = _decision(reply) if reply.sound else None
     s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
@@ -232,7 +232,7 @@ def evaluate(s: State) -> Body:
 
 
 def revise(s: State) -> Body:
-    """t_n replaces t_k."""
+    """Ask for a thought t_n that replaces t_k."""
     (reply,) = yield from replies(s, Revision, _question(s, "revise", REVISE))
     replaced = s.places[s.revising - 1]
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
@@ -242,7 +242,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Continue, branch, or conclude. Asks unless a reply decided this or no thought is left."""
+    """Decide whether to continue, branch or conclude. Ask only if no reply has decided and a thought is left."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -274,7 +274,7 @@ def branch(s: State) -> Move:
 
 
 def hypothesize(s: State) -> Body:
-    """H, y ~ p(h, y | x, t_1, …, t_n)."""
+    """Ask for a hypothesis and its answer: h, y ~ p(h, y | x, t_1, …, t_n)."""
     (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "hypothesize", HYPOTHESIZE, MARKED))
     statement = reply.reasoning.strip()
     s = replace(
@@ -286,9 +286,9 @@ def hypothesize(s: State) -> Body:
 
 
 def test(s: State) -> Body:
-    """Does h agree with all t_i and with x? The author tests it if the verifier cannot decide."""
+    """Test whether h agrees with all t_i and with x. The model tests h unless a verifier decides."""
     if s.options.verify:
-        # Not final: the answer that is given is looked at once more.
+        # Not `final`: at the end, an unproved answer is verified again.
         path = (*(thought.text for thought in s.log[:-1]), str(s.answer))
         (verdict,) = yield request(s, Verify(s.problem, path))
         ruled = FinalAnswer(s.answer).apply_verdict(verdict)
@@ -321,7 +321,7 @@ def _propose(s: State) -> State:
 
 
 def finalize(s: State) -> Body:
-    """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
+    """Settle the answer of h. If it was refuted, ask for another answer: y ~ p(y | x, t_1, …, t_n, h)."""
     question = _question(s, "finalize", FINALIZE, MARKED)
     return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
@@ -356,7 +356,7 @@ def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
 
 
 def _count(written: Number) -> int | None:
-    """Parse a number (of a range, its end). None for a missing number or zero."""
+    """Parse a number; of a range, take the end. Return None for a missing number or zero."""
     numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
     return max(numbers, default=0) or None
 

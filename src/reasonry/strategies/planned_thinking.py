@@ -10,12 +10,12 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i after t_i:
     next thought needed? continue, or y = t_i     the step executed was the conclusion      think → think
     y                                             verified; refuted: concluded again        conclude
 
-*Differs from the seed*: the rules are enforced (`blocks/plan.py`), and a thought that breaks a rule is asked for again
-with the reason; a plan may omit unchanged steps, and only the current plan is shown with the thoughts; a plan without a
-conclusion gets one; a thought that ends the thinking before the conclusion is executed has the last thought asked for;
-the solution is the result of the conclusion, or else the concluding thought; the concluding thought need not evaluate
-its predecessor, and may be the marked solution alone; the number of thoughts is limited, and the last thought is told
-so; if no reply is readable, the latest thought is the solution, unchecked; a refuted solution is concluded again, up to
+*Differs from the seed*: The rules (`blocks/plan.py`) are enforced: a thought that breaks a rule is asked for again
+with the reason. A reply may omit unchanged steps of the plan. A question shows only the current plan with the thoughts.
+A plan without a conclusion gets one. If a thought ends the thinking before the conclusion is executed, the last thought
+is asked for. The solution is the result of the conclusion, or else the concluding thought, which need not evaluate its
+predecessor and may be the marked solution alone. The count of thoughts is limited, and the last question says so. If no
+reply is readable, the latest thought is the solution, unchecked. After a refutation, the model concludes again, up to
 `max_repairs` times.
 """
 
@@ -43,7 +43,7 @@ FORM = f"""Reply with one JSON object:
 "{DONE}" or "{VERIFICATION_NEEDED}", "result": "…" or null, "mark": "…" or null, "sub_steps": […] or null}}], \
 "next_thought_needed": true or false}}"""
 
-# The duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
+# The duties of a thought, the statuses and the conclusion come from the instructions of seed 001.
 BEGIN = """Now write thought 1: plan in short steps, and execute the first."""
 THINK = """Now write thought {number}: evaluate thought {before}, and put errors right first. Then execute the next \
 step, or break it up into sub_steps if it is complex. Steps done before may be left out."""
@@ -73,7 +73,7 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The evaluation, and the work."""
+        """The evaluation of the previous thought, if any, and the work of this thought."""
         evaluation = (self.evaluation or "").strip()
         return f"Evaluation: {evaluation}\n{self.current_thinking}" if evaluation else self.current_thinking
 
@@ -91,7 +91,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def room(self) -> int:
-        """The number of remaining thoughts. A refuted solution adds one."""
+        """How many thoughts are left. Each refuted solution adds one thought."""
         return self.options.max_thoughts + len(self.final.objections) - len(self.thoughts)
 
     @property
@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. A missing mark leads to a question for it, a malformed thought to one for the form."""
+    """Read the marked solution. If it is missing, the next question asks for the form (after JSON) or for the mark."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -139,7 +139,7 @@ def _read_solution(
 
 
 def think(s: State) -> Body:
-    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while another thought is needed."""
+    """Ask for a thought and its plan: (t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while another thought is needed."""
     task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     if not s.is_over and not s.thoughts[-1].next_thought_needed:
@@ -148,7 +148,7 @@ def think(s: State) -> Body:
 
 
 def conclude(s: State) -> Body:
-    """y, verified. A refuted solution is reconsidered, up to the limit."""
+    """Verify the solution y. After a refutation, ask for another solution, up to the limit."""
     thoughts: tuple[Thought, ...] = ()
     if not s.is_over:
         s, thought = yield from _ask_for_thought(s, _question(s, "conclude", REPAIR))
@@ -209,7 +209,7 @@ def _with_room_for_one(state: State) -> State:
 
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
-    """Ask for a thought. If no reply is readable, the latest thought is the solution if its plan has a result."""
+    """Ask for a thought. If no reply is readable but the plan has a result, the latest thought is the solution."""
     best = _solution(state) if any(step.result for _, step in rules.number_steps(state.plan)) else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:
@@ -236,7 +236,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
     task = f"{task.format(number=number, before=number - 1)} {FORM}"
     question = state.build_question(SYSTEM, kind, lines, task)
-    # Only the last plan is shown, and last, so that one question begins as the one before it did.
+    # Only the current plan is shown, at the end, so that a question begins like the question before.
     plan = f"\n\nThe plan as it stands:\n{rules.format_plan(state.plan)}" if state.plan else ""
     return replace(question, prompt=question.prompt + plan)
 
@@ -260,7 +260,7 @@ _PLANNING = {
 
 
 def broken_rules(planning: Any) -> Iterator[str]:
-    """Yield the rules broken by a plan in a thought's data."""
+    """Yield the rules that the plan in a thought's data breaks."""
     try:
         plan = msgspec.convert(planning, tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError) as error:

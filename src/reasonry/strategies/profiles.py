@@ -1,15 +1,15 @@
-"""Profiles: strategies of a few prompts over a shared mechanism, each from a paper.
+"""Profiles: strategies from papers. Each has a few prompts, and all share one mechanism.
 
-    o_1, …, o_n ~ π(o | x, d)              list: subquestions, points, questions about a draft d
-    r_i ~ π(r | o_i, …)                    work: each entry, in order with those before, or side by side
+    o_1, …, o_n ~ π(o | x, d)              list: subquestions, points, or questions about a draft d
+    r_i ~ π(r | o_i, …)                    work: each entry in order with the results before, or all in parallel
     y ~ π(y | x, d, o_1, r_1, …, o_n, r_n) answer
 
 chain_of_verification   Dhuliawala et al. 2023, arXiv:2309.11495, factored: the questions are answered without the draft
 least_to_most           Zhou et al. 2022, arXiv:2205.10625: subquestions in order, each with the answers before it
-skeleton                Ning et al. 2023, arXiv:2307.15337: points side by side, joined unchanged
+skeleton                Ning et al. 2023, arXiv:2307.15337: points written in parallel, joined unchanged
 
-*Differs from the papers*: instructions replace the examples; lists are bounded; the answer has a mark, and a refuted
-answer is asked for again, with the objection.
+*Differs from the papers*: Instructions replace the examples. Lists are bounded. The answer has a mark. After a
+refutation, another answer is asked for, with the objection.
 """
 
 from collections.abc import Sequence
@@ -90,15 +90,15 @@ class ProfileDetails(AnswerDetails, total=False):
 
 
 class Profile(Struct, frozen=True):
-    """The definition of a strategy of a few prompts.
+    """The definition of a strategy that has a few prompts.
 
     Attributes:
         rows: The stages between the first and the last: draft (optional), list, entry and answer. Each has a
             description, and a guidance that is also its question.
-        entry: The name of an entry in questions.
-        mark: The mark of an entry's result.
-        in_order: Whether to work out entries in order, each with the earlier results. Otherwise side by side, without
-            the problem.
+        entry: The word for an entry in questions.
+        mark: The instruction to mark the result of an entry.
+        in_order: Whether to work out entries in order, each with the problem and the earlier results. Otherwise all
+            entries are worked out in parallel, without the problem unless `joins` is set.
         joins: Whether the answer joins the results unchanged.
     """
 
@@ -122,7 +122,7 @@ class Profile(Struct, frozen=True):
         return go(replace(s, entries=entries), self._names[-3], thought)
 
     def work(self, s: State) -> Body:
-        """Work out the next entry with the earlier results, or all entries independently. A lost entry is noted."""
+        """Work out the next entry with the earlier results, or all entries in parallel. Note each missing result."""
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
@@ -139,14 +139,14 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """Answer from all results. A refuted answer is asked for again."""
+        """Answer from all results, or join the results. After a refutation, ask for another answer."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
         return (yield from s.settle_answer(question, s.worked))
 
     def close(self, s: State) -> Move:
-        """Answer from the results so far. Points are joined, if there are any."""
+        """Answer from the results so far. If the profile joins points, join the points so far."""
         return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:
@@ -157,7 +157,7 @@ class Profile(Struct, frozen=True):
         return conclusion.because(self._check(state), self._names[0], self._names[-3])
 
     def _check(self, state: State) -> str:
-        """Return the check of the draft for people, if it had one."""
+        """Say in a sentence how the draft was checked. Empty if it was not checked."""
         answered = sum(not text.startswith(LOST) for text in state.worked)
         if not state.draft or not answered:
             return ""

@@ -5,14 +5,14 @@ Tasks", arXiv:2211.12588; Gao et al. 2022, "PAL: Program-aided Language Models",
 
 Algorithm, for a problem x and k programs:
 
-    c_1, …, c_k ~ π(c | x), side by side                          program_writing
+    c_1, …, c_k ~ π(c | x), in parallel                           program_writing
     o_i = run(c_i), in the sandbox                                execution
         c_i fails on an error, an example, or the verifier
-    c'_i ~ π(c | x, c_i, what failed), while none stands          program_repair
+    c'_i ~ π(c | x, c_i, what failed), if all c_i failed          program_repair
     argmax_o Σ_i 1(o_i = o)                                       answer_selection
 
-*Differs from the papers*: instructions replace the examples; an error goes back to the author with the program, at most
-`rounds` times; a program may have to reproduce examples of input and output; several programs vote.
+*Differs from the papers*: Instructions replace the examples. A failed program goes back to its author with the
+error, for at most `rounds` rounds. A program may have to reproduce examples of input and output. Several programs vote.
 """
 
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ WRITE = f"""Write a Python program that works the answer out. Put the data of th
 names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \
 Leave to it whatever can be computed: never print a result that you found in your head. Where it runs: {WHERE_IT_RUNS}
 Reply with the program alone, in one ```python block."""
-"""Replaces the examples of arXiv:2211.12588, appendix, whose point is that variables carry meaning."""
+"""Replaces the examples of arXiv:2211.12588, appendix. Their point is that the names of variables have a meaning."""
 
 EXAMPLES = """The program has a function solve(given) that returns the output for an input, and calls it for the \
 answer. It must reproduce these examples:
@@ -50,7 +50,7 @@ REPAIR = f"""Now write the whole program again, with this corrected. Where it ru
 Reply with the program alone, in one ```python block."""
 
 BY_HAND = "First work the answer out without a program, step by step."
-"""Ours, for a run without a call left for another program."""
+"""Our prompt, for a run that has no call left for another program."""
 
 SHOWN_EXAMPLES = 20
 
@@ -73,7 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The programs of all rounds. Each is the only step of a draft; its output is the draft's answer."""
+    """The programs of all rounds. Each program is the only step of a draft, and its output is the draft's answer."""
 
     options: Options
     round: int = 0
@@ -89,7 +89,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write(s: State) -> Body:
-    """c_1, …, c_k ~ π(c | x), or each c'_i ~ π(c | x, c_i, what failed). A draft counts as lost until it has run."""
+    """Ask for programs c_i ~ π(c | x), or repairs c'_i ~ π(c | x, c_i, what failed). Drafts are `lost` until run."""
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
@@ -114,7 +114,7 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
 
 
 def execute(s: State) -> Body:
-    """o_i = run(c_i). A program fails on an error, an example or the verifier."""
+    """Run each new program: o_i = run(c_i). A program fails on an error, an example or the verifier."""
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
     inputs = [each.input for each in s.options.examples]
     tests = [f"[solve(given) for given in {inputs!r}]"] if inputs else []
@@ -144,7 +144,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """argmax_o Σ_i 1(o_i = o). Without a valid program, and without another try, the answer is asked for directly."""
+    """Choose argmax_o Σ_i 1(o_i = o). Without a valid program or another try, ask for the answer directly."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)
@@ -155,7 +155,7 @@ def select(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Return the best output, or ask for the answer after a failed repair."""
+    """Give the best output so far, or ask for the answer after a failed repair."""
     can_ask = s.round > 1 and any(draft.steps for draft in s.last)
     return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
 
@@ -168,7 +168,7 @@ class ProgramOfThoughtDetails(DraftsDetails, total=False):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the majority's output, and its program."""
+    """Return the most frequent output, and the program that printed it."""
     best, details = state.best, dict[str, Any](rounds=state.round)
     if best is not None and best.steps:
         details["program"] = best.steps[0]

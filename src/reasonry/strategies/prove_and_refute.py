@@ -1,34 +1,34 @@
 """Prove and refute: fresh readers try to refute the claims of a text or the proofs of solvers; a table decides.
 
-After the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a
+Based on the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a
 Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
 
 Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does it follow, what is missing):
 
     c_1 … c_n ← given, or the claims that carry x, unchecked      claim_selection
-    c_i run, or settled by arithmetic or a verifier: exempt       claim_grouping
+    c_i run, or settled by arithmetic or a verifier: no vote      claim_grouping
     five claims or more: equal claims become one                  claim_grouping
     v_i1, quote, reason ~ p(v | x, c_i, truth), each by itself    claim_attack
-    where v_i1 is not `holds`: v_il for the other lenses          claim_attack
+    if v_i1 does not confirm c_i: v_il for the other lenses       claim_attack
     V_i ← the table of the v_il                                   claim_attack, verdict_table
 
-The table is exhaustive: `refuted` if two lenses, or the lens of truth alone, fail the claim; `confirmed` if no lens
-fails it and two hold, or if the lens of truth, asked alone, holds; otherwise `undecided`. A verdict counts only with a
-reason, and a failure only with a quotation.
+The table: a claim is `refuted` if two lenses fail it, or the lens of truth alone does. It is `confirmed` if no lens
+fails it and two lenses hold it, or if only the lens of truth was asked and holds it. Every other claim is `undecided`.
+A vote counts only with a reason, and a failing vote only with a quotation.
 
 Algorithm, for a problem x with n solvers:
 
-    y_1, …, y_n ~ π(y | x, angle_i), each the finished proof alone       proof_writing
+    y_1, …, y_n ~ π(y | x, angle_i), only the finished proofs            proof_writing
     y_i with a false equation or a marked gap: refuted; a verifier rules proof_attack
     v_1, … ~ p(v | x, y_i), blind to one another, until four of at most
-        five hold (`confirmed`), two fail (`refuted`) or neither can
+        five hold (`confirmed`), two fail (`refuted`), or neither is possible
     y' ~ π(y | x, y_best, its holes), at most three times                proof_revision
-    the proof that is confirmed; none: the run abstains, with the holes  answer_selection
+    the confirmed proof, or else the run abstains and lists the holes    answer_selection
 
-*Differs from the paper*: given claims are neither solved nor corrected; three different lenses replace many equal
-attackers, which find the same faults; no attacker sees a score, another attacker's verdict, or the author; claims
-settled by a verifier, a test or exact arithmetic are not put to the vote; if every claim is refuted the result warns,
-since an attacker that refutes everything says nothing.
+*Differs from the paper*: Given claims are neither solved nor corrected. Three different lenses replace many equal
+attackers, since equal attackers find the same faults. No attacker sees a score, another attacker's verdict, or the
+author. There is no vote on claims settled by a verifier, a test or exact arithmetic. If every claim is refuted, the
+result has a warning, since an attacker that refutes everything says nothing.
 """
 
 import re
@@ -121,15 +121,15 @@ _SCORE: Final = lazy_pattern(
     r"|(?<=[.:;!?])[ \t]+(?:0\.\d+|1\.0)\.?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The author's own score of a thought, hidden from readers."""
+"""Matches the author's own score of a thought, which readers must not see."""
 _QUOTED_CHARS: Final = 40
-"""The characters of a quotation that must occur in the text."""
+"""How many characters from the start of a quotation must occur in the text."""
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
 GROUPED_FROM: Final = 5
-"""The open claims from which they are grouped."""
+"""The least count of open claims that are grouped."""
 CONFIRM, REFUTE, VOTES = 4, 2, 5
-"""The votes that confirm a proof, the votes that refute it, and the most votes."""
+"""How many votes confirm a proof, how many refute it, and how many it gets at most."""
 _FIRST_VOTES: Final = 3
 
 
@@ -172,7 +172,7 @@ class Attack(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """A claim, the finding of each lens, and the verdict of the table or of a check without a vote."""
+    """A claim, the vote of each lens, and the verdict of the table, or of a check that needs no vote."""
 
     text: str = field(name="claim")
     thought: int | None = None
@@ -186,7 +186,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The place of the claim, for readers."""
+        """The place of the claim as readers see it: `thought 3, `, or empty."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
     @property
@@ -203,7 +203,7 @@ class Proof(Draft, frozen=True, omit_defaults=True):
 
     @property
     def faults(self) -> list[str]:
-        """The faults found in the proof, or the obstacles to its confirmation."""
+        """The holes found in the proof, and the reason why a verifier refuted it, if any."""
         return [*self.holes, *filter(None, [self.why])]
 
 
@@ -217,12 +217,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def solves(self) -> bool:
-        """Whether proofs are written. Given claims are tested instead."""
+        """Whether the strategy writes proofs. If claims are given, it tests the claims instead."""
         return self.options.solvers > 0 and not self.options.claims
 
     @property
     def ranking(self) -> list[Proof]:
-        """The unrefuted proofs: the settled one first, then revisions, then in order of writing."""
+        """The unrefuted proofs by status. Within a status, revisions come first, then earlier proofs."""
         order = ("proved", "confirmed", "undecided", "open")
         found = (proof for proof in self.drafts if proof.status in order)
         return sorted(found, key=lambda proof: (order.index(proof.status), proof.repairs == 0))
@@ -233,13 +233,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return next((proof for proof in self.ranking if proof.status in ("proved", "confirmed")), None)
 
     def fail(self) -> Move:
-        """Return the end of a run that abstains, with the remaining holes."""
+        """Return the move that ends the run without an answer, with all holes found in the proofs."""
         holes = "; ".join(dict.fromkeys(fault for proof in self.drafts for fault in proof.faults))
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
     def ask_reader(self, kind: str, task: str, *shown: str, **parts: Any) -> Ask:
-        """Build a question to a reader, without the author's own opinion of the text."""
+        """Build a question to a reader. The author's own scores are removed from the text."""
         prompt = "\n\n".join([_SCORE.sub("", self.problem), *shown])
         return Ask(prompt, SYSTEM, task=task, facts={"kind": kind}, by="judge", **parts)
 
@@ -259,7 +259,7 @@ def receive(s: State) -> Move:
 
 
 def select(s: State) -> Body:
-    """c_1 … c_n: the given claims, else the unchecked claims that carry x."""
+    """Take the given claims c_1 … c_n, or else ask for the unchecked claims on which x rests."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
@@ -274,7 +274,7 @@ def select(s: State) -> Body:
 
 
 def group(s: State) -> Body:
-    """Settle claims by a run, arithmetic or the verifier. Among many open claims, equal claims become one."""
+    """Settle claims that a run, arithmetic or the verifier decides. If many claims stay open, merge equal claims."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.ran}
@@ -298,7 +298,7 @@ def group(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """v_il: a lens sees each open claim alone. The other lenses see only claims that the first lens did not confirm."""
+    """Get a vote v_il per lens and claim. The other lenses see only claims that the first lens did not confirm."""
     first, *others = LENSES
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}
@@ -319,7 +319,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """Raise the failure if no reader replied. An unreadable reply decides nothing."""
+    """Raise the failure if all questions failed, unless one of them failed only because its reply was unreadable."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 
@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim without readers: marked as run, decided by arithmetic or by the verifier."""
+    """Settle a claim without readers if it is marked as run, or if arithmetic or the verifier decides it."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -383,7 +383,7 @@ def _is_quoted(text: str, quote: str) -> bool:
 
 
 def record(s: State) -> Move:
-    """V_1 … V_n, each recorded as a thought."""
+    """Record each verdict V_1 … V_n as a thought."""
     thoughts = [
         Thought(claim.line, data={"verdict": claim.verdict, "node_id": f"claim-{at}"})
         for at, claim in enumerate(s.claims, 1)
@@ -395,7 +395,7 @@ def record(s: State) -> Move:
 
 
 def write_proofs(s: State) -> Body:
-    """y_1, …, y_n ~ π(y | x, angle_i). Only the finished proof of a reply is passed on."""
+    """Ask the solvers for proofs: y_1, …, y_n ~ π(y | x, angle_i). Readers will see only the finished proofs."""
     angles = enumerate(islice(cycle(ANGLES), s.options.solvers))
     asks = [s.ask_solver("proof", SOLVE.format(angle=angle), sample=place) for place, angle in angles]
     answers = yield request(s, *asks, give_failures=True)
@@ -416,13 +416,13 @@ def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
 
 
 def attack_proof(s: State) -> Body:
-    """v_1, … on the proof that ranks first. Stay for more votes, or for the next proof."""
+    """Get votes v_1, … on the open proof that ranks first. Stay for more votes, or for the next proof."""
     s = yield from s.verify()
     proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
         can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
-    # As many as could decide now.
+    # Ask for as many votes as could decide now.
     cast, (_, holds) = len(proof.votes), _sides(proof.votes)
     wanted = max(1, CONFIRM - len(holds)) if cast else _FIRST_VOTES
     shown, about = SOLUTION.format(proof=proof.text), f"proof-{proof.number}"
@@ -441,7 +441,7 @@ def attack_proof(s: State) -> Body:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Decide a proof by its votes, and collect the holes they found. It stays open while further votes can decide."""
+    """Decide a proof by its votes, and collect the holes found. It stays open while further votes can decide it."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
     fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)
@@ -454,7 +454,7 @@ def count_votes(problem: str, proof: Proof) -> Proof:
 
 
 def revise(s: State) -> Body:
-    """Y' ~ π(y | x, y_best, its holes). Of the votes, only their findings are shown."""
+    """Ask for a revision y' ~ π(y | x, y_best, its holes). The author sees the holes, but not the votes."""
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
@@ -480,7 +480,7 @@ class ProveAndRefuteDetails(Details, total=False):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best proof, or the verdicts."""
+    """Return the best proof, or the verdicts on the claims."""
     return _conclude_proofs(state) if state.solves else _conclude_claims(state)
 
 
@@ -508,7 +508,7 @@ def _conclude_proofs(state: State) -> Conclusion:
 
 
 def _conclude_claims(state: State) -> Conclusion:
-    """Return the verdicts, refuted claims first, or the claims before the first verdict."""
+    """Return the verdicts with the refuted claims first. Before the first verdict, return the claims alone."""
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [

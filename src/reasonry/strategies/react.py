@@ -6,16 +6,16 @@ Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoug
 
     â_1 ~ π(· | problem)             first thought, with its actions              initial_reasoning
     a_t                              the actions of the latest thought            action_planning
-    o_t = environment(a_t)           several at once, side by side                action_execution
+    o_t = environment(a_t)           several actions in parallel                  action_execution
     c_{t+1} = (c_t, â_t, a_t, o_t)   appended, never rewritten                    observation_reception
     â_{t+1} ~ π(· | c_{t+1})         next thought, with actions or the answer     reasoning_update
     finish[answer], or t = limit?                                                 evaluation_checkpoint
     answer                           asked for only at the limit                  solution_formulation
 
-*Differs from the paper*: actions are native tool calls if the provider supports them, else a JSON object (the paper's
-`Action: search[entity]` is read too); the answer has a mark; a turn may take several independent actions; observations
-point out repeated actions and failures; instructions replace the examples; at the limit the answer is asked for; a
-refuted answer is an observation.
+*Differs from the paper*: Actions are native tool calls if the provider supports them, else a JSON object (the paper's
+`Action: search[entity]` is read too). The answer has a mark. A turn may take several independent actions. Observations
+point out repeated actions and failures. Instructions replace the examples. At the limit of turns, the answer is asked
+for. The refutation of an answer becomes an observation.
 """
 
 from collections import Counter
@@ -59,11 +59,11 @@ LAST_CALL = "No turns are left. Now reason from the observations and give the be
 
 FEW_LEFT = "\n(Turns left before the answer is due: {count}.)"
 FEW = 3
-"""The number of remaining turns from which the model is told about them."""
+"""If at most this many turns are left, the model is told how many."""
 
 MAX_ACTIONS = 16
 STUCK = 3
-"""The number of repeated actions, or actions with unknown tools, after which the answer is due."""
+"""The answer is due once one action was taken this often, or once this many actions named unknown tools."""
 TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
@@ -94,7 +94,7 @@ class Interaction(Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """The turn in the next question: the reply in canonical form, then the observations."""
+        """The turn as later questions show it: the reply in canonical form, then the observations."""
         text = self.thought
         if self.actions:
             actions = [action.data for action in self.actions]
@@ -124,7 +124,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def context(state: State) -> str:
-    """Return the context as text. It begins literally with the context of the previous turn."""
+    """Return the context as text. The text begins with exactly the context of the previous turn."""
     turns = (f"Turn {number}\n{turn.text}" for number, turn in enumerate(state.turns, 1))
     return "\n\n".join((f"Problem: {state.problem}", *turns))
 
@@ -150,7 +150,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """â_{t+1} ~ π(· | c_{t+1}). Skipped once there is an answer or no turn is left."""
+    """Build a stage that asks for a thought, â_{t+1} ~ π(· | c_{t+1}), unless it has an answer or no turn is left."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
@@ -170,7 +170,7 @@ def think(to: str) -> Callable[[State], Body]:
 
 
 def act(s: State) -> Body:
-    """o_t = environment(a_t), for each different valid action; c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    """Take each different valid action, o_t = environment(a_t), and append: c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
     resolved = [resolve_action(s.cards, action) for action in turn.actions]
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
@@ -202,7 +202,7 @@ def act(s: State) -> Body:
 
 
 def record_observations(s: State) -> Move:
-    """Record the observations."""
+    """Record the observations of the latest turn as a thought."""
     turn = s.turns[-1]
     text = "\n".join(turn.observations)
     data: dict[str, Any] = {"observation": text}
@@ -213,7 +213,7 @@ def record_observations(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """finish[answer], or t = limit? A refuted answer is an observation, and the turns continue."""
+    """End the turns at finish[answer], at t = limit, or without progress. A refutation becomes an observation."""
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
@@ -222,14 +222,14 @@ def decide(s: State) -> Body:
 
 
 def _is_stuck(s: State) -> bool:
-    """Whether an action was repeated for the third time, or a third action names an unknown tool."""
+    """Whether an action was taken in a third turn, or a third action named an unknown tool."""
     taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
     unknown = [each for turn in s.turns for each in turn.actions if card_named(s.cards, each.tool) is None]
     return max([*taken.values(), len(unknown)]) >= STUCK
 
 
 def formulate(s: State) -> Body:
-    """Settle on the answer. At the limit, ask for it and verify it."""
+    """Settle on the answer. If there is none yet, ask for it and verify it."""
     if s.final.text is not None:
         return go(s, "final_response")
     (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "answer", LAST_CALL))
@@ -242,7 +242,7 @@ def formulate(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Answer from the observations. An existing answer is verified first."""
+    """Answer from the observations so far. If there is an answer already, verify it."""
     return go(s, "solution_formulation" if s.final.text is None else "evaluation_checkpoint")
 
 
@@ -254,7 +254,7 @@ class ReactDetails(Details):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, with a mark if it came at the limit."""
+    """Return the answer. If it was asked for at a limit, the reason names the limit."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     reason, end = "repeated_actions", f"the same action came {STUCK} times"
     if state.is_spent:

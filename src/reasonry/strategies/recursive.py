@@ -1,7 +1,7 @@
-"""Recursive language model: a long input is a variable of programs that ask a model about its pieces.
+"""Recursive language model: programs hold a long input in a variable and ask a model about pieces of the input.
 
-Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601; at depth 1: deeper ones were slower and no better,
-arXiv:2603.02615.
+Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601. The depth is 1, since deeper recursion was slower and
+no better (arXiv:2603.02615).
 
 Algorithm, for a question q about an input C that no call reads whole:
 
@@ -11,9 +11,9 @@ Algorithm, for a question q about an input C that no call reads whole:
         c_t ends with final(y), no program is left, or none can be read
     y, verified                                                   answer_formulation
 
-*Differs from the paper*: a program does not wait in the sandbox for answers. It ends where it needs an answer, and runs
-again with the answers so far, so that only data lives in between and a resumed run pays nothing twice. Programs and
-questions have limits, which the model is told.
+*Differs from the paper*: A program does not wait in the sandbox for answers. It ends where it needs an answer, and runs
+again with the answers so far. Between two runs of a program there is only data, so that a resumed run pays for nothing
+twice. The counts of programs and questions are limited, and the model is told the limits.
 """
 
 import ast
@@ -59,13 +59,13 @@ READ = (
 LOST = "(no answer: {})"
 PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
-"""The characters shown of the problem (beginning and end of a longer one), and of a program's output."""
+"""How many characters are shown of the problem (if longer, its beginning and end), and of a program's output."""
 SHOWN_AGAIN_CHARS = 1_000
 """The characters shown of the problem after the first program."""
 MAX_CONTEXT_CHARS = 500_000
 
 _SIGNAL: Final = "<<signal>>"
-"""The prefix of an output line with a program's question or answer."""
+"""The prefix of an output line in which a program asks a question or gives the answer."""
 _PROLOGUE: Final = """context = {context!r}
 _known, _asked = {known!r}, [0]
 
@@ -127,7 +127,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def explore(s: State) -> Body:
-    """c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
+    """Ask for the next program: c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
     programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
     task = EXPLORE.format(
         piece=f"{PIECE_CHARS:,}", characters=f"{len(s.context):,}", programs=programs, questions=questions
@@ -164,7 +164,7 @@ def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
 
 
 def execute(s: State) -> Body:
-    """o_t = run(c_t, C), with the answers to its questions so far."""
+    """Run the last program, with the answers to its questions so far: o_t = run(c_t, C)."""
     prologue = _PROLOGUE.format(context=s.context, known=list(s.known), max_chars=PIECE_CHARS, signal=_SIGNAL)
     (output,) = yield from run_programs(s, {f"program-{len(s.programs)}": prologue + s.programs[-1]})
     printed, signal = _last_signal(output.printed)
@@ -203,7 +203,7 @@ def _piece(context: str, place: Any) -> str:
 
 
 def answer_sub_questions(s: State) -> Body:
-    """a_j ~ π(a | q_j, piece_j), side by side. Beyond the limit, the program is told that no questions are left."""
+    """Answer sub-questions in parallel: a_j ~ π(a | q_j, piece_j). The program is told if no questions are left."""
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
@@ -219,7 +219,7 @@ def answer_sub_questions(s: State) -> Body:
 
 
 def formulate(s: State) -> Body:
-    """Y, verified. If no program returned an answer, ask for it over the outputs."""
+    """Settle and verify the answer y. If no program gave an answer, ask for an answer from the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
     return (yield from s.settle_answer(_question(s, FORMULATE, MARKED), s.outputs, best=best))
 

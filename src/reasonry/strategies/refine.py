@@ -1,7 +1,7 @@
 """Refine: answer, check, and improve until the checks pass.
 
-Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651; repair loops are over
-after three or four rounds: arXiv:2607.05197.
+Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651. Three or four rounds
+exhaust a repair loop: arXiv:2607.05197.
 
 Algorithm, for a problem x:
 
@@ -12,8 +12,8 @@ Algorithm, for a problem x:
         until a rating is high enough, y stays the same, or the rounds are used up
     the proved draft, else the best rated that is not refuted           answer_selection
 
-*Differs from the papers*: a verifier's objection is the feedback, and costs no call; feedback and ratings share a
-bounded reply; the best draft so far is kept, so a refinement that is refuted or rated lower never replaces it.
+*Differs from the papers*: A verifier's objection serves as feedback and costs no call. Feedback and ratings share a
+bounded reply. The best draft so far is kept: a refinement that is refuted or rated lower never replaces it.
 """
 
 from collections.abc import Generator, Sequence
@@ -41,7 +41,7 @@ and has to stay, where they contradict each other, and each error with its corre
 """The feedback of arXiv:2303.17651 and the digest of arXiv:2510.01123, section 3, in a single reply."""
 
 DIGEST_CHARS = 4_000
-"""The characters of a review that the next round sees."""
+"""How many characters of a review the next round sees."""
 
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     ratings: dict[str, float] = field(default_factory=dict[str, float])
     """The ratings by draft number."""
     compared: tuple[int, ...] = ()
-    """The drafts in the last review: the new draft and the best earlier one. Ratings of two reviews do not compare."""
+    """The drafts in the last review: the new and the best earlier draft. Only ratings of one review are comparable."""
     feedback: str = ""
     reason: str = ""
     lost: str = ""
@@ -72,9 +72,9 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[Group]:
-        """The candidates, best rated in the last review first.
+        """The candidates, with the best rated candidate of the last review first.
 
-        An unrated candidate gets the middle rating, so that a revision leads over a draft rated lower.
+        An unrated candidate gets the middle rating, so that a revision ranks above a draft with a lower rating.
         """
 
         def rank(group: Group) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""ReWOO: the whole plan first, then all evidence, then one solve; no reasoning in between.
+"""ReWOO: make the whole plan first, then gather all evidence, then solve once, without reasoning in between.
 
 Xu et al. 2023, "ReWOO: Decoupling Reasoning from Observations for Efficient Augmented Language Models",
 arXiv:2305.18323.
@@ -7,14 +7,14 @@ Algorithm, for task x, with plans P_i and evidence E_i:
 
     (P_1, E_1 = tool_1[input_1]), … ← Planner(x)        one question                   planning_phase
     which E_j each input_i refers to                    the order they can run in      tool_call_specification
-    E_i ← tool_i(input_i with E_j in place of #E_j)     independent ones at once       working_phase
-    (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
+    E_i ← tool_i(input_i with E_j in place of #E_j)     independent calls in parallel  working_phase
+    (P_1, E_1), …, (P_n, E_n)                           failed calls are marked        evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
-*Differs from the paper*: the plan is structured data, since native tool calls cannot refer to each other's results; the
-planner is told to distil passages before another call uses them, and the solver reasons first; a plan with an unknown
-tool, a dangling reference or a circle is requested again before any call; independent calls run side by side; a call
-that refers to failed evidence is skipped; a refuted answer is requested again, up to `max_repairs` times.
+*Differs from the paper*: The plan is structured data, since native tool calls cannot refer to each other's results. The
+planner is told to distil passages before another call uses them, and the solver reasons first. A plan with an unknown
+tool, a dangling reference or a circle is requested again before any call. Independent calls run in parallel. A call
+that refers to failed evidence is skipped. After a refutation, another answer is requested, up to `max_repairs` times.
 """
 
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ call. Reply with one JSON object:
 
 WORK = """This is one step of a larger plan. Now answer it exactly, and as briefly as it allows, from what is given \
 and what you know."""
-"""Ours. In the paper, the prompt of an LLM step is sent alone."""
+"""Our addition. The paper sends the prompt of an LLM step alone."""
 
 SOLVE = """The plan was carried out; its evidence may be beside the point or missing. Now solve the problem: weigh the \
 evidence, rely on it before your memory, and write out every calculation."""
 """The paper's solver (arXiv:2305.18323, appendix): "… some of these information contain noise so you should trust them
-with caution"; it asks for the answer at once."""
+with caution". That prompt asks for the answer at once."""
 
 LLM = ToolCard(
     "LLM",
@@ -106,7 +106,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def plan(s: State) -> Body:
-    """(P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
+    """Ask for the plan: (P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
     cards = _cards(s)
     facts = {"kind": "rewoo_plan", "problem": s.problem, "tools": [card.name for card in cards]}
     form = all_required(inlined_schema(CallPlan))
@@ -123,7 +123,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read and check a plan; at the last try it loses the calls that cannot run."""
+    """Read and check a plan. At the last try, drop the calls that cannot run and accept the rest of the plan."""
     cards, reading = _cards(state), read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading
@@ -140,7 +140,7 @@ def read_plan(
         fault = f"plan at most {state.options.max_calls} calls"
     if fault is None:
         return tuple(calls), reading[1]
-    # Without the faulty calls, and the calls that refer to dropped calls.
+    # Drop the faulty calls, and then the calls that refer to dropped calls.
     kept, left = list[PlannedCall](), [call for call in calls if call_fault(call, cards) is None]
     while left != kept:
         kept, ids = left, {call.id for call in left}
@@ -153,13 +153,13 @@ def read_plan(
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
-    """Return the calls that can run now: unsettled, with all their evidence available."""
+    """Return the calls that can run now: they are not settled, and all their evidence is available."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 
 
 def work(s: State) -> Body:
-    """E_i ← tool_i(input_i), for all ready calls. Stay while calls are left."""
+    """Run all ready calls, E_i ← tool_i(input_i). Stay while further calls can run."""
     calls = ready(s)
     results = yield request(s, *(_effect(s, call) for call in calls), give_failures=True)
     evidence, failed = dict(s.evidence), dict(s.failed)
@@ -176,7 +176,7 @@ def work(s: State) -> Body:
 
 
 def collect(s: State) -> Move:
-    """(P_1, E_1), …, (P_n, E_n). Calls with failed evidence were skipped."""
+    """Collect (P_1, E_1), …, (P_n, E_n). Give the reason for each call that did not run."""
     failed = dict(s.failed)
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:
@@ -186,7 +186,7 @@ def collect(s: State) -> Move:
 
 
 def solve(s: State) -> Body:
-    """Y = Solver(x, P_1, E_1, …, P_n, E_n)."""
+    """Ask for the answer: y = Solver(x, P_1, E_1, …, P_n, E_n)."""
     evidence: list[str] = []
     for call in s.calls:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))

@@ -9,12 +9,12 @@ Algorithm, for an input x, with a computation whose state after i steps is s_i:
     line_i, … ~ p(lines | x, s_0, line_1, s_1, …)        small operations           iterative_calculation
     s_i ← s_{i-1} with what the lines changed            written down, all of it    state_tracking
     is the result in s_i? or i = limit?                                             continuation_decision
-    y ← read off s_n                                     asked where it is not      result_extraction
-                                                         said with the last line
+    y ← read off s_n                                     asked only if the last     result_extraction
+                                                         line did not say it
 
-*Differs from the paper*: instructions replace the training on traces; a reply has any number of lines, and ends with
-the state as data or with the marked result; the engine keeps the state, so an omitted variable keeps its value; after a
-false equation of numbers the model is asked again, once; a refuted answer is read off again, up to `max_repairs` times.
+*Differs from the paper*: Instructions replace the training on traces. A reply has any number of lines, and ends with
+the state as data or with the marked result. The engine keeps the state, so an omitted variable keeps its value. After a
+false equation between numbers, the model is asked once more. A refuted y is read off again, up to `max_repairs` times.
 """
 
 from collections.abc import Sequence
@@ -55,10 +55,10 @@ to be checked at a glance, and with values from the scratchpad alone."""
 """The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
 
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
-"""The target of a trace; asked only if the last line did not give it."""
+"""The target of a trace. It is asked for only if the last line did not give it."""
 
 FINISH = "Now do what is left of the computation, as briefly as it allows, and give the result."
-"""Ours, for a run without a result whose steps or calls are used up."""
+"""Our prompt, for a run that has no result but has used up its steps or calls."""
 
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"
@@ -99,7 +99,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def initialize(s: State) -> Body:
-    """s_0 ← the variables of x."""
+    """Ask for s_0: the variables of x and their first values."""
     (reply,) = yield from replies(s, Start, _question(s, "initialize", INITIALIZE))
     variables, rule = reply.state_variables, reply.rule or "as the problem says"
     line = STARTED.format(state=_format_variables(variables), rule=rule)
@@ -133,7 +133,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 
 def calculate(s: State) -> Body:
-    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); their changes go into the state."""
+    """Ask for lines, line_i, … ~ p(lines | x, s_0, line_1, s_1, …), and apply their changes to the state."""
     (reply,) = yield from replies(s, Operations, _question(s, "calculate", CALCULATE, STATE))
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
@@ -145,7 +145,7 @@ def calculate(s: State) -> Body:
 
 
 def track(s: State) -> Move:
-    """Write s_i down."""
+    """Record the state s_i as a thought."""
     shown = _show_variables(s.variables)
     return go(s, "continuation_decision", Thought(shown, data={"stateVariables": s.variables}))
 
@@ -157,7 +157,7 @@ def decide(s: State) -> Move:
 
 
 def extract(s: State) -> Body:
-    """Y ← read off s_n, unless the last line stated it, or s_n has nothing else."""
+    """Settle y: the result in the last line, the only variable of s_n, or else the reply to a question."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:
@@ -175,7 +175,7 @@ class ScratchpadDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result, with a mark if a limit cut the computation."""
+    """Return the result. If the limit of steps cut the computation, the reason says so."""
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None

@@ -5,7 +5,7 @@ Press et al. 2022, "Measuring and Narrowing the Compositionality Gap in Language
 Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 
     are follow-up questions needed? q_1                     asked                    problem_decomposition
-    q_i                                                     put as it was asked      sub_question_formulation
+    q_i                                                     recorded unchanged       sub_question_formulation
     a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i)          by itself, or looked up  sub_question_answering
     what follows for x from a_1 … a_i; q_{i+1}, or y        asked                    answer_integration
     another one? or i = limit?                                                       completion_check
@@ -13,10 +13,10 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 
 As in the paper, the reply that needs no further question gives the final answer.
 
-*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, so that a tool can
-answer: free text that ends with the next question as data, or with the marked answer; a failing tool leaves its
-question unanswered, with a note; a question without a follow-up passes through the stages without a call; a refuted
-answer is requested again, up to `max_repairs` times.
+*Differs from the paper*: Instructions replace the worked examples. Each turn is a reply of its own, so that a tool can
+answer. A reply is free text that ends with the next question as data, or with the marked answer. If a tool fails, its
+question stays unanswered, with a note. Without a follow-up question, the stages make no call. After a refutation,
+another answer is requested, up to `max_repairs` times.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ SYSTEM = "You answer questions by way of simpler ones."
 
 ASKS_ON = f"""{MARKED} If one fact is missing for it, write {{"subQuestion": "…"}} instead: a question that can be \
 understood by itself."""
-"""The paper's "So the final answer is: …" and "Follow up: …" (arXiv:2210.03350, figure 3), in the mark and as data."""
+"""The paper's "So the final answer is: …", here marked, and "Follow up: …", as data (arXiv:2210.03350, figure 3)."""
 
 DECOMPOSE = """Are follow-up questions needed here? First say step by step what the answer rests on. Then give it, or \
 ask for the first fact that is missing."""
@@ -77,7 +77,7 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def card(self) -> ToolCard | None:
-        """The tool that answers the sub-questions. None means the model."""
+        """The tool that answers the sub-questions. None if the model answers them."""
         return next(iter(self.tools), None) if self.tool is None else card_named(self.tools, self.tool)
 
 
@@ -106,18 +106,18 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     options: Options
     lines: tuple[str, ...] = ()
     hops: tuple[tuple[str, str], ...] = ()
-    """(q_i, a_i), in order."""
+    """The pairs (q_i, a_i), in order."""
     question: str | None = None
 
 
 def decompose(s: State) -> Body:
-    """Are follow-up questions needed? q_1."""
+    """Ask whether follow-up questions are needed and, if so, for the first question q_1."""
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE, ASKS_ON))
     return _follow_up(s, reply.value, "sub_question_formulation")
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, which ends with a question or the marked answer. Dots are no question; refuse several questions."""
+    """Read a turn, which ends with a question or the marked answer. Dots are no question. Refuse several questions."""
     found = read_form(texts[-1], FollowUp)
     if isinstance(found, Unreadable) or (found[1] != "json" and found[0].sub_question in (None, "", "…")):
         marked = read_form(texts, ReasonedAnswer)
@@ -131,7 +131,7 @@ def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, s
 
 
 def formulate(s: State) -> Move:
-    """Put q_i unchanged, if there is one."""
+    """Record the sub-question q_i unchanged, if there is one."""
     if s.question is None:
         return go(s, "sub_question_answering")
     thought = Thought(s.question, data={"subQuestion": s.question})
@@ -140,11 +140,11 @@ def formulate(s: State) -> Move:
 
 
 def answer_question(s: State) -> Body:
-    """a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i). A failing tool leaves its question unanswered."""
+    """Answer q_i by the model, a_i ~ p(a | x, q_1, a_1, …, q_i), or by tool(q_i). Note a failure of the tool."""
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:
-        # No verifier looks at it, so that a reply without a mark will do as a whole.
+        # No verifier checks a sub-answer, so an unmarked reply as a whole is the sub-answer.
         question = replace(_question(s, "sub_answer", ANSWER_ONE, SUB_ANSWER), wants_value=False)
         (reply,) = yield request(s, question)
         answer = _evidence(s, reply.value.sub_question_answer)
@@ -160,7 +160,7 @@ def answer_question(s: State) -> Body:
 
 
 def integrate(s: State) -> Body:
-    """Conclude for x from a_1 … a_i; q_{i+1}, or none."""
+    """Ask what follows for x from a_1 … a_i, and for the next question q_{i+1} or the answer y."""
     if s.question is None:
         return go(s, "completion_check")
     (reply,) = yield request(s, _question(s, "integrate", INTEGRATE, ASKS_ON))
@@ -168,13 +168,13 @@ def integrate(s: State) -> Body:
 
 
 def decide(s: State) -> Move:
-    """Continue while there is a question and the limit permits it."""
+    """Continue while there is a question and the limit of questions is not reached."""
     asks_on = s.question is not None and len(s.hops) < s.options.max_questions
     return go(s, "sub_question_formulation" if asks_on else "solution_formulation")
 
 
 def solve(s: State) -> Body:
-    """Y ~ p(y | x, q_1, a_1, …, q_n, a_n), unless the last turn has given it."""
+    """Settle the answer. If the last turn gave none, ask for y ~ p(y | x, q_1, a_1, …, q_n, a_n)."""
     return (yield from s.settle_answer(_question(s, "answer", SOLVE, MARKED), s.lines))
 
 

@@ -7,18 +7,18 @@ weight: CISC, arXiv:2502.06233. The first m of k: short-m@k, arXiv:2505.17813. F
 Algorithm, for a question with up to m samples:
 
     m, and how a path is drawn                                             multiple_path_sampling
-    (r_i, a_i) ~ P(r, a | prompt, question), as many side by side          reasoning_path_execution
-        as could settle it, until no further sample is worth drawing
+    (r_i, a_i) ~ P(r, a | prompt, question), in parallel, as many as       reasoning_path_execution
+        could settle the vote, until no further sample is worth drawing
     a_1, …, a_k, normalised                                                answer_collection
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
-    argmax_a v(a), a tie going to the answer that had it first             majority_selection
+    argmax_a v(a); on a tie, the answer that reached this count first      majority_selection
 
-*Differs from the paper*: an instruction replaces the examples and asks for the answer at the end, or any other strategy
-draws the paths; a path without a readable answer is replaced; sampling stops when the leader can no longer lose, which
-changes no answer, or, with `stop="beta"`, when it has the majority with probability `confidence`; refuted answers have
-no vote, and a proved answer ends the run. Optionally, votes are weighted by the confidence stated in each reply; a
-judge groups free answers in a single call; all paths are drawn at once, and the rest are cancelled when the vote is
-decided or the first m have arrived.
+*Differs from the paper*: An instruction replaces the examples and asks for the answer at the end, or any other strategy
+draws the paths. A path without a readable answer is replaced. Sampling stops when the leader can no longer lose, which
+changes no answer. With `stop="beta"`, it stops when the leader has the majority with probability `confidence`. Refuted
+answers have no vote, and a proved answer ends the run. There are three more options: votes weighted by the confidence
+stated in each reply; a judge that groups free answers in a single call; and all paths at once, where the other paths
+are cancelled when the vote is decided or the first m have arrived.
 """
 
 import re
@@ -70,7 +70,7 @@ GROUPED_CHARS = 2_000
 _CONFIDENCE = lazy_pattern(r"<confidence>\s*(\d{1,3})\b[^<]{0,20}</confidence>", re.IGNORECASE)
 
 LEAST_DRAWN_ANEW = 2
-"""The least number of unreadable samples to replace; otherwise half the wanted samples."""
+"""The most unreadable samples that are replaced. If half of `samples` is more, that is the limit."""
 
 REASON = "Reason step by step until the answer is certain."
 """Replaces the paper's examples, which reason before they answer."""
@@ -117,18 +117,18 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     options: Options
     unfinished: str | None = None
-    """The best so far of a path that was cut off, without a vote."""
+    """The best answer of a path that was cut off. It has no vote."""
     groups: tuple[tuple[int, ...], ...] | None = None
-    """The groups of equal answers, by draft number. Empty without a judge."""
+    """The judge's groups of equal answers, as draft numbers. None before the judge is asked."""
 
     @property
     def valid(self) -> list[Draft]:
-        """The voting drafts."""
+        """The drafts that have a vote."""
         return [draft for draft in self.drafts if draft.is_candidate]
 
     @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes of the remaining drafts, most votes (or weight) first."""
+        """The votes for each remaining answer, the answer with the most votes or weight first."""
         valid, merged = self.valid, dict[int, Vote]()
         owners = {number: place for place, group in enumerate(self.groups or ()) for number in group}
         for place, vote in enumerate(self.by_rule):
@@ -151,7 +151,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def leader(self) -> str | None:
-        """The answer so far. With a verifier, the leader among the checked answers, else the first answer."""
+        """The answer so far. With a verifier, it is the leader of the checked answers, or else the first answer."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
@@ -161,7 +161,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
-        """Return the share of a vote, with voters weighted by the softmax of their confidence within the question."""
+        """Return the weighted share of a vote. A voter's weight is the softmax of its confidence among all voters."""
         confidences = [draft.confidence for draft in self.valid]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
@@ -170,16 +170,16 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def remaining(self) -> int:
-        """The number of samples left to draw. Unreadable samples are replaced, up to a limit."""
+        """How many samples are left to draw. Unreadable samples are replaced, up to a limit."""
         unreadable = sum(draft.code == UNREADABLE for draft in self.drafts)
         drawn_anew = min(unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
         return self.options.samples - len(self.drafts) + drawn_anew
 
     @property
     def width(self) -> int:
-        """The number of samples to draw now: the wanted number per round, else the fewest that can settle the vote.
+        """How many samples to draw now: all, the option `window`, or the fewest that can settle the vote.
 
-        0 once sampling is over.
+        The width is 0 once sampling is over.
         """
         options, votes, remaining = self.options, self.votes, self.remaining
         answered = sum(bool(each.answer) for each in self.drafts)
@@ -227,7 +227,7 @@ def confidence(votes: Sequence[Vote]) -> float:
 
 
 def sample_paths(s: State) -> Body:
-    """(r_i, a_i) ~ P(r, a | prompt, question), a window at a time. Stay while another sample is worth drawing."""
+    """Draw the next paths (r_i, a_i) ~ P(r, a | prompt, question). Stay while another sample is worth drawing."""
     numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
@@ -252,7 +252,7 @@ def _path(state: State, sample: int) -> Effect:
     if options.over != PLAIN_WRITER or options.over_options:
         return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
-    # A path is asked for its mark once, and not worked out again: that would be no draw of the same question.
+    # An unmarked path is asked once for its mark. To work it out again would not draw from the same question.
     return Ask(
         f"Problem: {state.problem}",
         SYSTEM,
@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a path: reasoning with a marked answer at its end. Or read groups: each answer is in exactly one."""
+    """Read a path, which ends with a marked answer, or the judge's groups, which contain each answer exactly once."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])
@@ -283,7 +283,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | U
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
-    """Book the paths. Cut-off paths have no vote, missing paths have none yet."""
+    """Add the drawn paths to the state. Paths that were cut off or have not arrived are left out."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, len(state.drafts) + 1):
         was_cut = isinstance(path, Finished) and path.status == "cancelled"
@@ -316,13 +316,13 @@ def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
 
 
 def count_votes(s: State) -> Body:
-    """v(a) = Σ_i 1(a_i = a)."""
+    """Count the votes: v(a) = Σ_i 1(a_i = a)."""
     s = yield from s.verify()
     return go(s, "majority_selection") if s.valid else s.fail()
 
 
 def select(state: State) -> Move:
-    """argmax_a v(a)."""
+    """Select the answer with the most votes: argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.valid)}" for vote in state.votes]
     chosen = conclude(state)
     data = {"answer": chosen.answer, **chosen.document}

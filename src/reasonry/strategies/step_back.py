@@ -11,10 +11,10 @@ Algorithm, for a question x:
     y ~ p(y | x, q', P)                                reasoning             step_by_step_solution
     does y agree with P and answer x?                  only with `check`     solution_verification
 
-*Differs from the paper*: instructions replace the worked examples; a mark around the answer replaces "The answer is …";
-the principle has its own question only if the first reply omits it; after a false equation of numbers the model is
-asked again, once. With the option `check`, the author checks the solution; the table has no edge back from the check,
-so a failed solution is corrected there, up to `max_repairs` times.
+*Differs from the paper*: Instructions replace the worked examples. A mark around the answer replaces "The answer is …".
+The principle has its own question only if the first reply omits it. After a false equation between numbers, the model
+is asked once more. With the option `check`, the author checks the solution. The stage of the check also corrects a
+wrong solution, up to `max_repairs` times, since the table has no edge back to an earlier stage.
 """
 
 from typing import Annotated
@@ -63,10 +63,10 @@ conditions are met, set the problem up with it, and work it out."""
 CHECK = """Now check the answer {answer} against the principle and its conditions, for units and magnitude, and \
 against the question. If it is wrong, give the corrected one, else null. Reply with one JSON object:
 {{"reason": "…", "correct": true or false, "answer": "…" or null}}"""
-"""Ours; the paper has no check."""
+"""Our prompt. The paper has no check."""
 
 REPAIR = "Now solve the problem from the principle again, with this objection in mind."
-"""Ours; see `CHECK`."""
+"""Our prompt, for another answer after the check or the verifier rejected an answer."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -89,7 +89,7 @@ class Principle(Struct, frozen=True, rename="camel"):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The work so far, and y at the end."""
+    """The step-back question, the principle, the steps, and finally the answer y."""
 
     options: Options
     question: str = ""
@@ -98,7 +98,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def abstract(s: State) -> Body:
-    """q', P ~ p(q', P | x)."""
+    """Ask for the more general question and its principle: q', P ~ p(q', P | x)."""
     (reply,) = yield from replies(s, Abstraction, _question(s, "abstraction", ABSTRACT))
     question = reply.step_back_question
     s = replace(s, question=question, principle=reply.general_principle.strip())
@@ -106,7 +106,7 @@ def abstract(s: State) -> Body:
 
 
 def identify(s: State) -> Body:
-    """P ~ p(P | x, q'), unless it came with q'."""
+    """Ask for the principle, P ~ p(P | x, q'), unless it came with q'."""
     if not s.principle:
         (reply,) = yield from replies(s, Principle, _question(s, "principle", PRINCIPLE))
         s = replace(s, principle=reply.general_principle)
@@ -114,7 +114,7 @@ def identify(s: State) -> Body:
 
 
 def solve(s: State) -> Body:
-    """Y ~ p(y | x, q', P)."""
+    """Ask for the steps and the answer: y ~ p(y | x, q', P)."""
     (reply,) = yield from replies(s, ReasonedAnswer, replace(_question(s, "solution", SOLVE), mark=MARKED))
     s = replace(s, steps=reply.steps, final=s.final.propose(reply.text))
     text = reply.reasoning.strip() or reply.text
@@ -122,13 +122,13 @@ def solve(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Does y hold? If not, y' ~ p(y | x, q', P, why)."""
+    """Check whether y holds. If not, ask for y' ~ p(y | x, q', P, why)."""
     path = (s.principle, *s.steps)
     return (yield from s.settle_checked_answer(_question, path, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move:
-    """Return the solution so far, a doubted one if need be, or solve the problem with the principle so far."""
+    """Give the solution so far, even if it is doubted. Without one, solve the problem with the principle so far."""
     return s.close_unchecked() if s.final.can_be_given else go(s, "step_by_step_solution")
 
 

@@ -1,4 +1,4 @@
-"""Runs whose processes died: drive them one at a time, with a pause after each death."""
+"""Retries of runs whose processes died: a pause after each death, and a last attempt without other such runs."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,20 +7,20 @@ from typing import Final
 from ..errors import ConflictError
 
 MAX_DEATHS: Final = 5
-"""The number of processes that may die in succession while they drive a run; then the run is stopped."""
+"""How many processes may die in succession while they drive a run. Then the run is stopped."""
 
 RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
-"""The pause after each of these deaths, the same for all processes of the store. A crash loop with another cause ends,
-or continues without the run, which is then not to blame."""
+"""The pauses in seconds after the first deaths, for all processes of the store. If a crash loop has another cause, it
+ends or continues during a pause without the run, which is then not to blame."""
 
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register a run while it is driven. Its last attempt excludes all other such runs, to identify the cause.
+    """Register a run with deaths while it is driven. The last attempt excludes other such runs, to identify the cause.
 
     Args:
-        driven: The deaths of each such run that this process drives now.
-        since_s: Seconds since the last death; infinite if the last process released the run.
+        driven: The count of deaths of each such run that this process drives now.
+        since_s: Seconds since the last death. Infinite if the last process released the run.
 
     Raises:
         ConflictError: The run must wait for another run, or for the end of its pause.

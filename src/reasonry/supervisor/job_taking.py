@@ -1,4 +1,4 @@
-"""Jobs of a store without workers: one process takes them, and alternates between owners."""
+"""Jobs of a store without workers. One process takes all jobs, and alternates between their owners."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ class Jobs:
     def __init__(self, app: App, supervisor: Supervisor, places: int) -> None:
         self._app, self._supervisor, self._places = app, supervisor, places
         self._at_work = Counter[str]()
-        """The number of jobs of each owner driven here."""
+        """How many jobs of each owner this process drives."""
         self._resting = dict[str, float]()
         """The time of each job's next try, by the monotonic clock."""
 
@@ -62,7 +62,7 @@ class Jobs:
                     await has_job.wait()
 
     async def _take_next(self) -> bool:
-        """Drive the next job, if any; return whether to look for another."""
+        """Drive the next job, if any. Return whether to look for another job."""
         now_s = time.monotonic()
         self._resting = {run_id: until for run_id, until in self._resting.items() if until > now_s}
         rows = await self._app.store.waiting(self._resting)

@@ -1,7 +1,7 @@
 """Events for followers of a run: a document for each line of its journal, and pieces of answers between the lines.
 
-Rule 1: a process folds a run once, in its drive. The drive's feed gives all readers one event for each line, whose
-        document the first reader triggers. A follower folds the lines of other processes and of earlier drives.
+Rule 1: a process folds a run once, in its drive. The drive's feed gives all readers the same event for each line; the
+        first reader makes it build its document. A follower folds the lines of other processes and of earlier drives.
 Rule 2: between lines, the feed sends pieces of answers to any number of readers. Each reader has a bounded queue, which
         drops its oldest pieces.
 """
@@ -69,7 +69,7 @@ class RunEvent:
 class Follower:
     """Reads the events of a run after a position of its journal.
 
-    If the run does not fit its strategy any more, or the strategy is missing, the events have only the entries' data.
+    If the run does not fit its strategy any more, or the strategy is missing, events hold only the data of the entries.
     """
 
     def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
@@ -79,10 +79,10 @@ class Follower:
         self._chain = journal.Chain(row.run_id)
         """The chain up to the last line folded here."""
         self._run: Run | None = None
-        """None before the first line, and from the first line that does not fit."""
+        """The folded run. None before the first line, and from the first line that does not fit the strategy."""
 
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
-        """Return the events since the last call, up to the feed's last line if there is a feed.
+        """Return the events since the last call. If there is a feed, stop at the last line of the feed.
 
         Raises:
             NotFoundError: There is no such run.
@@ -119,7 +119,7 @@ def _event(
     facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
         step = step or Step(run.snapshot)
-        # These entries ask for all open effects again.
+        # After these entries, all open effects are requested again.
         asked = run.open_effects if begins or isinstance(entry, Resumed) else step.effects
         facts |= {
             "at_ms": run.snapshot.at_ms,
@@ -135,7 +135,7 @@ def _event(
     def document() -> Data:
         shown = {name: value for name, value in facts.items() if value or name == "at_ms"}
         whole = msgspec.to_builtins({**_entry_document(entry, result), **shown})
-        # A list that is too long takes more than this, and a text as well.
+        # A document with a list or a text beyond its limit is longer than this.
         return whole if len(msgspec.json.encode(whole)) <= 2 * MAX_ENTRIES else _bound(whole)
 
     return RunEvent(seq, _kind_of(entry), document, result)
@@ -230,7 +230,7 @@ class Feed(Observer):
             self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
         self._early = FeedReader(text=True) if text else None
         self._known = [ref(self._early)] if self._early is not None else []
-        """References to the readers, some of whom have left. A `WeakSet` takes several times as long to walk."""
+        """Weak references to the readers, some of which are gone. A `WeakSet` takes several times as long to walk."""
         self._streams: dict[str, StreamedText] = {}
 
     @property
@@ -266,7 +266,7 @@ class Feed(Observer):
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        # Without readers too: a later reader must not see the end of a secret that began before.
+        # Masked without readers too: a later reader must not see the end of a secret key that began before.
         self._pass_text(effect_id, self._streams.setdefault(effect_id, StreamedText()).add(piece))
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -299,19 +299,19 @@ class Feed(Observer):
 
 
 class FeedReader:
-    """A reader's queue of events between the lines, each with the number of the previous line."""
+    """A reader's queue of events between the lines, each with the position of the line before it."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()
         self.passing: deque[tuple[int, RunEvent]] = deque(maxlen=KEPT_PIECES)
 
     def tell(self, events: Sequence[RunEvent]) -> Iterator[RunEvent]:
-        """Yield events of the journal, each after the queued events before it."""
+        """Yield events of the journal. Before each event, yield the queued events that precede it."""
         for event in events:
             yield from self.take_passing((event.id or 0) - 1)
             yield event
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
-        """Yield and remove the queued events before the next line."""
+        """Yield and remove the queued events that precede the next line, whose position is `after` + 1."""
         while self.passing and self.passing[0][0] <= after:
             yield self.passing.popleft()[1]

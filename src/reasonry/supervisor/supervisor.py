@@ -1,7 +1,7 @@
 """The supervisor of one process: accepts runs, drives them in the background, and streams their events.
 
-The app of a call determines the owner; to it, runs of other owners do not exist. The journal holds the complete state
-of a run, so nothing here has to survive the process.
+The app that a method receives determines the owner. Runs of other owners do not exist for that app. The journal holds
+the complete state of a run, so nothing here has to survive the process.
 """
 
 import asyncio
@@ -33,25 +33,25 @@ from .deaths import MAX_DEATHS, drive_apart
 from .run_events import Feed, FeedReader, Follower, RunEvent
 
 CUT_S: Final = 1.0
-"""Seconds for cut-off calls to end when the process drains."""
+"""Seconds that cut-off calls have to end when the process drains."""
 
 MAX_RUNS: Final = 256
-"""Runs that are driven at once."""
+"""The most runs that are driven at once."""
 
 MAX_QUEUED: Final = 100_000
-"""The most waiting jobs. Another job is refused, to be retried later."""
+"""The most waiting jobs. Further jobs are refused, and the client may retry later."""
 
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""The reason of a run cancelled by a disconnect, which continues when its client returns."""
+"""The reason of a run that was cancelled because its client disconnected. The run resumes when the client returns."""
 
 _log = logging.getLogger("reasonry")
 
 
 class _Drive:
     ended: asyncio.Task[Result]
-    """Returns the run's result at the end of the drive; raises if the journal could not be written."""
+    """A task that returns the run's result when the drive ends. It raises if the journal could not be written."""
 
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
@@ -69,7 +69,7 @@ class Supervisor:
     Args:
         max_runs: The limit of runs driven at once.
         max_queued: The limit of waiting jobs.
-        queued: Returns the recent number of waiting jobs.
+        queued: Returns how many jobs were waiting a short time ago.
         usd_a_day: Returns an owner's daily limit. None for no limit.
     """
 
@@ -86,11 +86,11 @@ class Supervisor:
         self.has_job = asyncio.Event()
         self._queued, self._usd_a_day = queued, usd_a_day
         self._allowances: dict[str, Allowance] = {}
-        """By owner."""
+        """The daily limits, by owner."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
-        """The number of clients that wait for each run."""
+        """How many clients wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = list[int]()
         self.draining = False
@@ -119,20 +119,20 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, unless the same request began one before, and drive it in the background.
+        """Accept a run and drive it in the background, unless the same request has already begun a run.
 
-        Only a job survives the death of this process.
+        If this process dies, only a job continues by itself.
 
         Args:
             fork: The part of another run to start from.
             key: For a day, a repeated start by the same owner with this key returns the same run.
-            text: Whether to stream answers from the first piece, for a client about to watch.
+            text: Whether to keep pieces of answers from the start, for a client that is about to watch.
             job: Options of a job, which waits in the queue. None to drive the run here.
 
         Raises:
-            OverloadedError: This process drives its limit of runs, or drains.
-            ConflictError: As `Engine.accept`.
-            UsageError: `budget_exceeded`: the owner's daily limit is reached; `price_unknown`.
+            OverloadedError: This process drives its limit of runs or drains, or the queue is full.
+            ConflictError: As in `Engine.accept`.
+            UsageError: `budget_exceeded`: the owner's daily limit is reached; `price_unknown`: a model has no price.
         """
         try:
             with self._room(job):
@@ -170,11 +170,11 @@ class Supervisor:
     ) -> None:
         """Resume a run in the background. A run that ended by itself stays ended.
 
-        The run is paused, was interrupted, or was ended by a limit, a cancellation or an external failure.
+        The run may be paused, interrupted, or ended by a limit, a cancellation or an external failure.
 
         Args:
-            participants: None for the participants in the run's record.
-            text: As in `start`; so is `job`.
+            participants: The participants from now on. None means the recorded participants of the run.
+            text: As in `start`. The same applies to `job`.
 
         Raises:
             ConflictError: The run is being driven.
@@ -184,7 +184,7 @@ class Supervisor:
             self._wake(run_id)
             return
         if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
-            # It has given the run back, and is about to end.
+            # This drive has released the run and is about to end.
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
@@ -196,18 +196,18 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background; return its result to come, or None for a run that has ended or is paused.
+        """Drive a job in the background. Return a future for its result, or None for a run that has ended or is paused.
 
         A job whose processes keep dying is stopped.
 
         Raises:
-            ConflictError: Another process drives the run, or it must wait for another run or for the end of its pause.
+            ConflictError: Another process drives the run, or the run must wait for another run or its own pause.
             OverloadedError: As in `start`.
         """
         app = self._app.for_owner(owner) if owner else self._app
         with self._room():
             async with AsyncExitStack() as held:
-                # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
+                # Checked before the lease is taken: a death during the release of the lease would be blamed on the run.
                 deaths, since_s = await app.store.deaths_of(run_id)
                 held.enter_context(drive_apart(self._deadly, run_id, deaths, since_s))
                 opened = await held.enter_async_context(app.engine.open(run_id))
@@ -217,7 +217,7 @@ class Supervisor:
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
                 if counted >= MAX_DEATHS:
-                    # It would take all others down with it.
+                    # The run would end this process too, and with it all other runs.
                     died = f"the process that drove it died {counted} times at the same place"
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
@@ -232,7 +232,7 @@ class Supervisor:
         """Check that this process can drive another run.
 
         Raises:
-            OverloadedError: It cannot.
+            OverloadedError: This process cannot drive another run.
         """
         if self.draining:
             raise OverloadedError("this server is about to end; try again once it is back")
@@ -242,7 +242,7 @@ class Supervisor:
 
     @contextmanager
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
-        """Reserve a place for a run, or check that the queue has room for a job; raises as `check_room`."""
+        """Reserve a place for a run, or check that the queue has room for a job. Raises the errors of `check_room`."""
         if job is not None:
             if self._queued() >= self._max_queued:
                 message = f"{self._max_queued} runs are in the queue, which is the limit; try again later"
@@ -276,7 +276,7 @@ class Supervisor:
         if self.draining:
             drive.control.drain()
         drive.ended = asyncio.create_task(self._complete(drive, held))
-        # Nobody may be waiting.
+        # Retrieve an exception even if nobody awaits the task.
         drive.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return drive.ended
 
@@ -320,7 +320,7 @@ class Supervisor:
         self._wake(run_id)
 
     async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:
-        """Replace the named limits of an active run; earlier spending counts.
+        """Replace the named limits of an active run; earlier spending counts against them.
 
         Raises:
             UsageError: The budget limits dollars, but a price is unknown.
@@ -335,7 +335,7 @@ class Supervisor:
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a waiting client of a run; unless it `leaves`, a disconnect of the last client cancels the run."""
+        """Count a client that waits for a run. When the last client disconnects, cancel the run, unless `leaves`."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):
@@ -346,7 +346,7 @@ class Supervisor:
             yield
         except (asyncio.CancelledError, GeneratorExit):
             if self._present[run_id] == 1 and not (leaves or self.draining):
-                # Beside the request, which is cancelled itself.
+                # This needs a task of its own, since the request itself is cancelled.
                 task = asyncio.create_task(cancel())
                 self._hanging_up.add(task)
                 task.add_done_callback(self._hanging_up.discard)
@@ -358,7 +358,7 @@ class Supervisor:
     # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
-        """Start no new work, wait for calls in flight, then release all runs; other processes continue the jobs.
+        """Start no new work, wait for calls in flight, then release all runs. Other processes continue the jobs.
 
         Shortly before the time limit, calls in flight are cut off and counted.
         """
@@ -376,12 +376,12 @@ class Supervisor:
     # -- following
 
     def _tell_news(self) -> None:
-        """Wake those who wait for news: a job's drive starts here, or the process drains."""
+        """Wake the followers that wait for news: the drive of a job starts here, or the process drains."""
         self._news.set()
         self._news.clear()
 
     async def _hear_news(self) -> None:
-        """Wait for news, at most `LOOK_EVERY_S`."""
+        """Wait for news, at most `LOOK_EVERY_S` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY_S):
                 await self._news.wait()
@@ -389,15 +389,15 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield the events of a run after a known event, with `text` also pieces of answers.
+        """Yield the events of a run after the event at position `after`. If `text`, also yield pieces of answers.
 
-        They end with the run, or when this process drains.
+        The events end with the run, or when this process drains.
 
         Raises:
             NotFoundError: There is no such run.
         """
         drive = self._drives.get(run_id)
-        # Another owner's store would not find the run.
+        # If the run has another owner, `app.store` does not find it.
         own = drive if drive is not None and drive.opened.store is app.store else None
         row = await app.store.run(run_id) if own is None else own.opened.row
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
@@ -408,7 +408,7 @@ class Supervisor:
                 feed = drive.feed
                 feed.admit(reader)
             reader.news.clear()
-            # While it is driven here its feed tells how it stands, and also how the drive has ended.
+            # While the run is driven here, the feed of the drive has its events, including the end.
             has_news = feed is not None and feed.seq > follower.seq
             if drive is None or has_news:
                 row = None if has_news else await app.store.run(run_id)
@@ -416,7 +416,7 @@ class Supervisor:
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
-                # It may have ended before, and have been resumed.
+                # An `ended` event before others does not count: the run was resumed after it.
                 if events and events[-1].kind == "ended":
                     return
                 if events:
@@ -431,11 +431,11 @@ class Supervisor:
             await (self._hear_news() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
-        """Wait until a run has ended, is paused, or waits for its caller, or this process drains; return its result.
+        """Wait until a run has ended, is paused or waits for its caller, or this process drains. Return its result.
 
         Raises:
             NotFoundError: There is no such run.
-            ReasonryError: The journal could not be written; the run stays as recorded.
+            ReasonryError: The journal could not be written. The run keeps its recorded state.
         """
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)
@@ -445,7 +445,7 @@ class Supervisor:
                 except ConflictError as error:
                     if error.code != "lease_lost":
                         raise
-                # It continues in another process.
+                # The run continues in another process.
                 continue
             if row.paused or row.outcome == "waiting" or self.draining:
                 break
@@ -456,7 +456,7 @@ class Supervisor:
 async def _look_at_allowance(
     app: App, usd_a_day: Callable[[str], float | None], known: dict[str, Allowance]
 ) -> Allowance | None:
-    """Return the allowance of an app's owner after a look at the store; None for no daily limit."""
+    """Return the updated allowance of an app's owner, or None if the owner has no daily limit."""
     owner = getattr(app.store, "owner", "")
     usd = usd_a_day(owner)
     if usd is None:

@@ -1,1 +1,1 @@
-"""The surfaces: command line, HTTP, page, MCP, Python API, setup of agents."""
+"""The surfaces through which people and programs use the engine: command line, HTTP, page, MCP, Python, agent setup."""

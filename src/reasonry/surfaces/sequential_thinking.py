@@ -1,6 +1,6 @@
-"""The thinking tools: their descriptions for every surface, and their schemas.
+"""The descriptions and schemas of the tools `sequentialthinking` and `sessions`, for every surface.
 
-An agent pays for descriptions in every request, so they are short.
+An agent pays for tool descriptions in every request to its model, so the descriptions are short.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ You should:
 5. Mark thoughts that revise previous thinking or branch into new paths
 6. Ignore information that is irrelevant to the current step
 7. Only set nextThoughtNeeded to false when truly done, with a satisfactory answer"""
-"""Advice on thinking, with hypotheses and their verification, and a paragraph about strategies."""
+"""The full description of the thinking tool: when to use it, its parameters, and advice on thinking."""
 
 THINKING_BRIEFLY = """\
 Think a problem through in steps, one thought a call; each is kept. Adjust totalThoughts, revise (revisesThought), \
@@ -55,7 +55,7 @@ on a revised thought, which equation is false, and before the end what is open.
 - strategy leads through stages: name the thought's stage, the present one or one of nextStages; its fields go into data
 - sessionId: say it where several sessions are open
 Set nextThoughtNeeded to false only with a satisfactory answer."""
-"""The short description, for clients that count tokens."""
+"""The short description of the thinking tool, for clients that must save tokens."""
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
 SESSIONS_DESCRIPTION = (
@@ -64,14 +64,14 @@ SESSIONS_DESCRIPTION = (
 )
 
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
-"""The steps to give an agent loop with the thinking tool, by phase."""
+"""The recommended limit on the steps of an agent loop that uses the thinking tool, by phase."""
 
 
 def loop_limit(phase: str) -> int:
-    """Return the number of steps for an agent's loop in a phase: design 20, research 15, analyse 1.
+    """Return the recommended limit on the steps of an agent loop in a phase: design 20, research 15, analyse 1.
 
     Raises:
-        UsageError: The phase is unknown; `choices` has the phases.
+        UsageError: The phase is unknown. The error's `choices` lists the phases.
     """
     name = phase.strip().lower().replace("analyze", "analyse")
     name = "analyse" if name in ("analyse code", "analyse_code", "analyse-code") else name
@@ -84,7 +84,7 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
     """Return the JSON schema of the thinking tool's arguments, in camel case.
 
     Args:
-        strategies: The names a thinker may choose from.
+        strategies: The names of the strategies that the agent may choose.
     """
     schema = in_camel_case(tool_schema(ThinkingCall))
     strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
@@ -104,7 +104,7 @@ def sessions_output() -> Schema:
     return {"type": "object", "properties": properties}
 
 
-# -- the thinking tool alone has the spelling of the reference server, whose place it takes
+# -- only the thinking tool uses camel case, since it replaces the tool of the MCP reference server
 
 _CAMEL = {
     name: name[0] + name.title().replace("_", "")[1:]
@@ -112,11 +112,11 @@ _CAMEL = {
     for name in form.__struct_fields__
 }
 _NAMING = ("field", "fields", "required")
-"""Members whose values are names of members."""
+"""Members whose values are names of other members. These values are converted too."""
 
 
 async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], **how: Any) -> Schema:
-    """Submit a thought like `Sessions.think`, with camel-case members in replies and errors."""
+    """Call `Sessions.think`, and convert the names of members in its reply or its error to camel case."""
     try:
         return in_camel_case(await sessions.think(arguments, **how))
     except UsageError as error:
@@ -126,10 +126,10 @@ async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], 
 
 
 def in_camel_case(document: Any, member: str = "") -> Any:
-    """Convert a schema or a reply of the thinking tool, or the part in a member, to camel case.
+    """Convert the names of members in a schema or a reply of the thinking tool to camel case.
 
     Args:
-        member: The name of that member.
+        member: The name of the member that contains `document`, if `document` is only a part of the whole.
     """
     match document:
         case dict() if member != "requires":

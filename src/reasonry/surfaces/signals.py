@@ -1,4 +1,4 @@
-"""Signals that ask a process to end, on systems with and without signal support in event loops."""
+"""Handles the signals that ask a process to end, even on a system whose event loop does not support signals."""
 
 import asyncio
 import signal
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import FrameType
 
 ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name))
-"""Ctrl-C, a request to end and, on Windows, Ctrl-Break."""
+"""The signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM and, on Windows, Ctrl-Break (SIGBREAK)."""
 
 
 def on_ending(act: Callable[[], object]) -> None:
-    """Call `act` on the running loop at every signal of `ENDINGS`."""
+    """Call `act` in the running event loop each time the process receives a signal in `ENDINGS`."""
     loop = asyncio.get_running_loop()
 
     def came(number: int, frame: FrameType | None) -> None:

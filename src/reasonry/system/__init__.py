@@ -1,6 +1,6 @@
-"""The process around an engine: its children and files, its keys, its installed packages.
+"""The process that runs an engine: its child processes and files, its secret keys, its installed packages.
 
-processes   child processes, and regular files named by a user
-masking     the keys of this process, kept out of records, logs and errors
-plugins     packages found by their entry points, and optional parts of an installation
+processes   starts child processes, and reads regular files that a user names
+masking     masks the secret keys of this process in records, logs and errors
+plugins     finds plugins by their entry points, and the optional parts (extras) of this installation
 """

@@ -1,4 +1,4 @@
-"""Masks the keys of this process in errors, logs, traces, records and streamed text."""
+"""Masks secret keys, such as API keys and passwords, in errors, logs, traces, records and streamed text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 MASK: Final = "***"
 LEAST_CHARS: Final = 4
-"""The length from which a key is masked at all."""
+"""The minimum length of a key that is masked at all."""
 CERTAIN_CHARS: Final = 8
-"""The length from which a key is masked everywhere. A shorter key may be an ordinary word, so it is masked in errors
-only, as a whole word."""
+"""The minimum length of a key that is masked everywhere. A shorter key may be an ordinary word, so it is masked only in
+error messages, and only as a whole word."""
 WORD_CHARS: Final = 16
-"""The length below which a key that looks like words or a number is treated as shorter than `CERTAIN_CHARS`."""
+"""A key that looks like words or a number and is shorter than this is treated as shorter than `CERTAIN_CHARS`."""
 
 _NAMES = lazy_pattern(
     r"(?!REASONRY_TOKENS$)(?:.*_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH)S?",
     re.IGNORECASE,
 )
-"""The tokens of a server's principals are not registered: the server knows only their digests."""
+"""Matches variables whose values are keys. `REASONRY_TOKENS` is left out: a server keeps only digests of tokens."""
 _HEADERS = ("auth", "key", "token", "secret", "cookie")
 _PATHS = ("/", "~", ".")
-"""The beginnings of paths: the name of a file with a key is no key."""
+"""The beginnings of file paths. A value that begins like a path is the path of a key file, and no key."""
 _WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 
 _KEYLIKE = lazy_pattern(
@@ -47,7 +47,7 @@ _KEYLIKE = lazy_pattern(
 
 
 class Secrets:
-    """Keys to mask in text."""
+    """A collection of secret keys, and methods that mask them in texts."""
 
     def __init__(self) -> None:
         self._certain: dict[str, str] = {}
@@ -56,11 +56,11 @@ class Secrets:
         self._pattern_in_errors: re.Pattern[str] | None = None
 
     def keep(self, key: str | None) -> None:
-        """Register a key of the user's."""
+        """Register a secret key of the user, so that it is masked from now on."""
         key = (key or "").strip()
         if len(key) < LEAST_CHARS or key in self._certain or key in self._doubtful:
             return
-        # Others may be reading the tables in their threads, so they are replaced, not changed.
+        # Other threads may be reading the tables, so the tables are replaced, not changed.
         if _is_certain(key):
             self._certain = {**self._certain, key: "".join(map(_char_pattern, key))}
             self._pattern = _any_of(self._certain)
@@ -69,7 +69,7 @@ class Secrets:
         self._pattern_in_errors = _any_of(self._certain | self._doubtful)
 
     def keep_environment(self, environ: Mapping[str, str]) -> None:
-        """Register the values of variables with names of keys, and the passwords in URLs."""
+        """Register the values of environment variables whose names suggest a key, and the passwords in URLs."""
         for name, value in environ.items():
             if "://" in value and "@" in value:
                 self.keep_password(value)
@@ -77,7 +77,7 @@ class Secrets:
                 self._keep_certain(value)
 
     def keep_headers(self, headers: Mapping[str, str]) -> None:
-        """Register the values of headers with names of keys, such as the token after `Bearer`."""
+        """Register the values of HTTP headers whose names suggest a key, such as the token after `Bearer`."""
         for name, value in headers.items():
             if any(word in name.casefold() for word in _HEADERS) and value.strip():
                 self._keep_certain(value.split()[-1])
@@ -96,32 +96,32 @@ class Secrets:
             self.keep(key)
 
     def mask(self, text: str, *, error: bool = False) -> str:
-        """Replace each key by `***`. JSON stays JSON.
+        """Replace each registered key in a text by `***`. A JSON text remains valid JSON.
 
         Args:
-            error: Whether the text is a foreign error message; see `CERTAIN_CHARS`.
+            error: Whether the text is an error message from outside. There, keys under `CERTAIN_CHARS` are masked too.
         """
         pattern = self._pattern_in_errors if error else self._pattern
         return text if pattern is None else pattern.sub(MASK, text)
 
     def mask_until(self, text: str, end: int) -> tuple[str, str]:
-        """Mask a text up to a position, or to the end of a key at that position. Also returns the rest unchanged."""
+        """Mask a text up to a position or to the end of a key there. Return the masked part and the unchanged rest."""
         for key in self._pattern.finditer(text) if self._pattern else ():
             if key.start() < end < key.end():
                 end = key.end()
         return self.mask(text[:end]), text[end:]
 
     def mask_data(self, value: T) -> T:
-        """Replace each key by `***` in plain data or a struct."""
+        """Replace each registered key by `***` in all texts of plain data or a struct."""
         return map_texts(value, self.mask) if self._certain else value
 
 
 SECRETS = Secrets()
-"""The keys of this process."""
+"""The secret keys that this process knows."""
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Change every text in plain data or a struct, the names of members included."""
+    """Return plain data or a struct with `change` applied to every text in it, including the keys of mappings."""
     match value:
         case str():
             return change(value)
@@ -139,7 +139,7 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def mask_keylike(text: str) -> str:
-    """Replace words that look like keys by `***` in a foreign text. Not for long texts."""
+    """Replace words that look like secret keys by `***` in a text from outside. The text must not be long."""
     return _KEYLIKE.sub(MASK, text)
 
 
@@ -149,7 +149,7 @@ def _is_certain(key: str) -> bool:
 
 
 def _char_pattern(char: str) -> str:
-    """Return a pattern for a character of a key, plain or escaped in JSON or a URL."""
+    """Return a regular expression that matches a character of a key, plain or escaped as in JSON or a URL."""
     if char.isascii() and char.isalnum():
         return char
     in_url = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
@@ -158,5 +158,5 @@ def _char_pattern(char: str) -> str:
 
 
 def _any_of(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """Return a pattern for all keys, longer keys first."""
+    """Return a regular expression that matches any of the keys. Longer keys are tried first."""
     return re.compile("|".join(patterns[key] for key in sorted(patterns, key=len, reverse=True)))

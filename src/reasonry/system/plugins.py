@@ -1,12 +1,12 @@
-"""Packages beside the base installation: its extras, and plugins.
+"""Optional packages: the extras of this package, and plugins.
 
-Plugins are packages with strategies, tools, verifiers and models, found by entry points and loaded by name.
+Plugins are packages with strategies, tools, verifiers and models. They are found by entry points and loaded by name.
 
 Rule 1: discovery reads only the metadata of installed packages. A package's code runs only when a user names one of its
         parts or lists all plugins.
 Rule 2: a part that fails to load is refused with the reason, and affects no other part.
-Rule 3: a name is `PACKAGE/NAME`: the distribution's normalised name, and the name of the entry point. No package can
-        thus replace a built-in part or another package's part.
+Rule 3: a part is named `PACKAGE/NAME`: the distribution's normalized name, and the name of the entry point. Therefore,
+        no package can replace a built-in part or another package's part.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Plugins:
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[str, str], tuple[Any, str]] = {}
-        """The loaded parts, or the reason why a part cannot be used."""
+        """Each loaded part by kind and name, with an empty text; or None, with the reason why it cannot be used."""
         self._lock = threading.RLock()
 
     @cached_property
@@ -60,7 +60,7 @@ class Plugins:
         return {(point.group.removeprefix("reasonry."), name): point for name, point in found}
 
     def describe(self) -> list[dict[str, str]]:
-        """Return a row for each entry point, by package and name. Loads nothing.
+        """Return a row for each entry point, sorted by package and name. No plugin is loaded.
 
         Returns:
             [{`kind` (one of `KINDS`), `name` (`PACKAGE/NAME`), `package`, `version`, `place` (`MODULE:ATTRIBUTE`)}]
@@ -73,17 +73,17 @@ class Plugins:
         return rows
 
     def names(self, kind: str) -> list[str]:
-        """Return the legal full names of a kind."""
+        """Return the full names of the plugins of a kind, without names that are illegal."""
         return [name for each, name in self._points if each == kind and split_plugin(name) == (name, "")]
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
         """Load a part by its name.
 
         Args:
-            read: Converts the name and the loaded object, once. Its exception is the reason of a failure.
+            read: Converts the full name and the loaded object to the result, once. If it raises, loading has failed.
 
         Raises:
-            UsageError: The name is unknown (`choices` has the names), or the part failed (`plugin_failed`).
+            UsageError: The name is unknown (`choices` has the names), or loading failed (code `plugin_failed`).
         """
         key = (kind, self.whole_name(kind, name))
         if key not in self._points:
@@ -100,13 +100,13 @@ class Plugins:
         return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Open a `PACKAGE/NAME:TEXT` and return the object, which gets this name.
+        """Load the plugin `PACKAGE/NAME`, call it with `TEXT`, and return the result, named by the full spec.
 
         Args:
-            wrap: Converts the opened object. Its exception is the reason of a failure.
+            wrap: Converts the object from the plugin to the result. If it raises, opening has failed.
 
         Raises:
-            UsageError: As `load`; or the object cannot be opened.
+            UsageError: The plugin cannot be loaded (see `load`), or opening failed.
         """
         name, text = split_plugin(spec) or (spec, "")
         opener = self.load(kind, name, read_opener)
@@ -120,7 +120,7 @@ class Plugins:
         return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the full name for a spelling, or the text itself."""
+        """Return the full name of the plugin that a name in any spelling means, or the name itself if none fits."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:
@@ -141,25 +141,25 @@ def installed_plugins() -> Plugins:
 
 
 def _find_points() -> Iterator[tuple[str, EntryPoint]]:
-    """Yield the entry points of installed packages, each with the normalised name of its package."""
+    """Yield the entry points of installed packages, each with the normalized name of its package."""
     seen = set[str]()
     for package in metadata.distributions():
         try:
             points = package.entry_points
             found = [point for kind in KINDS for point in points.select(group=f"reasonry.{kind}")]
-            # The name takes several times as long to read as the entry points.
+            # Reading the name takes several times as long as reading the entry points.
             name = re.sub(r"[-_.]+", "-", package.name or "unknown").lower() if found else ""
         except Exception as error:
             _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
             continue
-        # Python imports the first of several packages of one name.
+        # If several packages have the same name, Python imports the first.
         if name not in seen:
             yield from ((name, point) for point in found)
         seen.add(name)
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return the opener of a model or a verifier: a callable that takes the text after the name's colon.
+    """Return the opener of a model or a verifier: a callable that takes the text after `PACKAGE/NAME:`.
 
     Raises:
         UsageError: The object is not callable.
@@ -170,15 +170,15 @@ def read_opener(name: str, value: Any) -> Callable[[str], Any]:
 
 
 def split_plugin(spec: str) -> tuple[str, str] | None:
-    """Split `PACKAGE/NAME:TEXT` into the name and the optional text. None for other forms."""
+    """Split `PACKAGE/NAME:TEXT` into the name and the optional text. Return None for any other form."""
     found = _WHOLE.fullmatch(spec.strip())
     return None if found is None else (found[1], found[3] or "")
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
-    """Run the code of a package. Returns the result, or the reason of the failure."""
+    """Run code of a plugin. Return the result and an empty text, or None and the reason for the failure."""
     try:
-        # Standard output belongs to the command's document, or to a protocol.
+        # Only the command's document or a protocol may use standard output.
         with contextlib.redirect_stdout(sys.stderr):
             return work(), ""
     except KeyboardInterrupt:
@@ -187,13 +187,13 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
         try:
             text = error.message if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
         except Exception:
-            # An error that cannot even say what it is.
+            # The error cannot be converted to text.
             text = type(error).__name__
         return None, " ".join(text.rstrip(": ").split())[:MAX_REASON_CHARS]
 
 
 def _usable(kind: str, name: str, part: Any, why: str) -> Any:
-    """Return a part of a package, or raise the error with the reason why it cannot be used."""
+    """Return a part of a plugin. If `why` is not empty, raise an error: the part cannot be used for this reason."""
     if not why:
         return part
     word = KINDS[kind]
@@ -216,11 +216,11 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     ),
     "telemetry": ("traces for OpenTelemetry", "opentelemetry.distro"),
 }
-"""The extras of the package: their purposes, and the modules that show that an extra is installed."""
+"""The extras of this package, by name: the purpose of each, and the modules that show that the extra is installed."""
 
 
 def has_extra(extra: str) -> bool:
-    """Whether an optional part is installed. Does not import it."""
+    """Whether an extra is installed. Its modules are looked up, but not imported."""
     try:
         return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra][1].split())
     except ImportError:
@@ -228,7 +228,7 @@ def has_extra(extra: str) -> bool:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an optional part to this kind of installation."""
+    """Return the command that adds an extra to this installation, for the way in which the user installed it."""
     origin = read_origin()
     if origin.get("dir_info", {}).get("editable"):
         return f"uv sync --inexact --extra {extra}"
@@ -238,7 +238,7 @@ def install_hint(extra: str) -> str:
 
 
 def read_origin() -> dict[str, Any]:
-    """Return the origin of the installation from `direct_url.json`; empty without that file."""
+    """Return the origin of this installation from `direct_url.json`, or an empty mapping without that file."""
     try:
         return json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
@@ -246,13 +246,13 @@ def read_origin() -> dict[str, Any]:
 
 
 def check_extra(extra: str, purpose: str) -> None:
-    """Check that an optional part is installed.
+    """Check that an extra is installed.
 
     Args:
-        purpose: The feature that needs it, for the beginning of the message.
+        purpose: The feature that needs the extra. The error message begins with this text.
 
     Raises:
-        MissingExtraError: The part is not installed.
+        MissingExtraError: The extra is not installed.
     """
     if not has_extra(extra):
         message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"

@@ -1,6 +1,6 @@
-"""The operating system: child processes, and regular files named by a user.
+"""Access to the operating system: child processes, and regular files that a user names.
 
-A child ends with its parent, however the parent ends, together with its process group.
+When the use of a child ends or is cancelled, a child that still runs is killed, together with its process group.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from ..errors import TooLargeError, UsageError
 from ..text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
-"""The output at which a child is killed. Output between the limit and this is only cut."""
+"""The amount of output at which a child is killed. Output beyond an `Output`'s own limit is only cut off."""
 _REAPED_S = 5.0
-"""Time for the system to end a process that was killed."""
+"""Seconds to wait until the system has ended a process that was killed."""
 _CLOSED_S = 0.1
-"""Time for the input of an ended child to be closed."""
+"""Seconds to wait until the input pipe of an ended child is closed."""
 
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TERM|TMPDIR|TMP|TEMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA"
@@ -36,16 +36,16 @@ PASSED_ON = re.compile(
     r"|NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|NO_PROXY|(?:LC|XDG)_\w+",
     re.IGNORECASE,
 )
-"""Environment variables passed to programs."""
+"""Matches the names of the environment variables that child programs get."""
 
 
 def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a program: the variables of a login, without keys."""
+    """Return the environment for a child program: only the usual variables of a login, and thus no API keys."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Split a command line into words. On Windows a backslash is part of a path.
+    """Split a command line into words. On Windows, a backslash is part of a path and escapes nothing.
 
     Raises:
         UsageError: A quote is not closed.
@@ -71,7 +71,7 @@ def split_command(text: str, option: str = "model") -> list[str]:
 
 
 class Output:
-    """Output kept up to a limit."""
+    """Collects the output of a child, and keeps the output up to a limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -85,7 +85,7 @@ class Output:
 
     @property
     def flooded(self) -> bool:
-        """Whether the output is a reason to kill the child."""
+        """Whether the child has written too much and must be killed."""
         return self.seen_bytes > FLOOD_BYTES
 
     @property
@@ -99,7 +99,7 @@ class Output:
 
 
 class ChildEnd(NamedTuple):
-    """The end of a child: its exit code, and whether its time was up."""
+    """The end of a child: its exit code, and whether it was killed at its time limit."""
 
     code: int
     overran: bool
@@ -108,11 +108,11 @@ class ChildEnd(NamedTuple):
 async def run_child(
     command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
 ) -> ChildEnd:
-    """Run a program with a task on standard input. It is killed at its time limit or if its output floods.
+    """Run a program and write a task to its standard input. Kill the program at its time limit or if it floods.
 
     Args:
-        reply: Collects its standard output.
-        printed: Collects its standard error.
+        reply: Collects the program's standard output.
+        printed: Collects the program's standard error.
 
     Raises:
         OSError: The program cannot be started.
@@ -154,9 +154,9 @@ async def _take(child: Process, pipe: asyncio.StreamReader | None, output: Outpu
 
 
 async def start(command: Sequence[str], **options: Any) -> Process:
-    """Start a child in its own group, with pipes. If cancelled meanwhile, wait until it can be killed.
+    """Start a child with pipes, in its own process group. On cancellation, let the child start, then kill it.
 
-    asyncio never finishes a start that is cancelled while the pipes are connected.
+    asyncio never finishes a start that is cancelled while the pipes are being connected.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -171,10 +171,10 @@ async def start(command: Sequence[str], **options: Any) -> Process:
 
 
 async def end(child: Process, grace_s: float = 0) -> None:
-    """End a child. Cancellation kills it at once.
+    """End a child. If this call is cancelled, the child is killed at once.
 
     Args:
-        grace_s: Seconds for it to end by itself, and again after it was asked to end.
+        grace_s: Seconds to wait after the child's input is closed, and again after SIGTERM. 0 kills the child at once.
     """
     assert child.stdin is not None
     child.stdin.close()
@@ -215,7 +215,7 @@ async def _has_ended(child: Process, patience_s: float) -> bool:
 
 
 ProblemId = Annotated[str, msgspec.Meta(max_length=200)] | int
-"""The id of a line in a file of problems, which errors and tables show whole."""
+"""The id of a line in a file of problems. Errors and tables show the id whole, so its length is limited."""
 Line = TypeVar("Line", bound=msgspec.Struct)
 Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -228,15 +228,15 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
 
     Args:
         limit: The largest size in bytes.
-        label: The kind of file, for errors: `script`, `schema`.
-        option: The option that named it.
+        label: The kind of file, for error messages, such as `script` or `schema`.
+        option: The option that named the file.
 
     Raises:
         UsageError: The file is not regular or not readable; `file` in the details names it.
         TooLargeError: The file exceeds the limit; `file` in the details names it.
     """
     try:
-        # Opening a device can trigger it, so a file that looks like one is not opened.
+        # Opening a device can trigger it, so a file that looks like a device is not opened.
         _check_kind(os.stat(path).st_mode)
         descriptor = os.open(path, _FLAGS)
         with os.fdopen(descriptor, "rb") as file:
@@ -255,15 +255,15 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
 def read_problems(
     data: bytes, form: type[Line], take: Callable[[int, Line], Taken], *, name: str
 ) -> dict[int, Taken]:
-    """Read a file of problems, and convert each line. Empty lines are skipped.
+    """Parse a file of problems with a JSON object per line, and convert each line. Empty lines are skipped.
 
     Args:
         form: The type of a line. It has an `id`, which defaults to the line's number.
-        take: Converts a line, given its number and its data.
+        take: Converts a line, given the line's number and its parsed object.
         name: The name of the file in messages.
 
     Raises:
-        UsageError: Lines are broken, refused, or repeat an id (`lines` has the first ten), or the file is empty.
+        UsageError: The file is empty, or lines are broken, refused, or repeat an id (`lines` has the first ten).
     """
     found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
     for number, text in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):

@@ -50,14 +50,14 @@ class Catalog:
 
 
 class CallersTool:
-    """A placeholder for a tool that only the caller can run. A drive leaves its calls open."""
+    """A placeholder for a tool that only the caller can run. The engine leaves the calls of such a tool open."""
 
     def __init__(self, card: ToolCard) -> None:
         self.card = card
         self.name, self.description, self.parameters = card.name, card.description, card.parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Raise: only the caller can run this tool."""
+        """Raise ToolError, because only the caller can run this tool."""
         raise ToolError(f"{self.name} is the caller's to call")
 
 
@@ -67,10 +67,10 @@ def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
 
 
 def as_tool(tool: Any) -> Tool:
-    """Turn a callable into a tool; a tool is returned unchanged.
+    """Turn a callable into a tool. A tool is returned unchanged.
 
     Raises:
-        UsageError: The value is neither.
+        UsageError: The value is neither a tool nor a callable.
     """
     if all(hasattr(tool, name) for name in ("name", "description", "parameters", "call")):
         return tool
@@ -110,7 +110,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
 
 
 def split_tools(spec: str) -> tuple[str, list[str]] | None:
-    """Split `FILE.py:NAME,NAME2` into the file and the names. Returns None for `PACKAGE/NAME`. Opens no file.
+    """Split `FILE.py:NAME,NAME2` into the file and the names. Return None for `PACKAGE/NAME`. Open no file.
 
     Raises:
         UsageError: The text has neither form.
@@ -130,7 +130,7 @@ def _run_file(path: Path) -> ModuleType:
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
-    # Dataclasses look their module up by name; a script expects its neighbours to be importable.
+    # Dataclasses look up their module by name, and a script expects to import its neighbor files.
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
@@ -161,7 +161,7 @@ def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names of built-in tools and resources, which are closed to tools of servers."""
+    """Return the names of built-in tools and resources. No tool of a server may have such a name."""
     resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
     return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
 

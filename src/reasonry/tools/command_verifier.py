@@ -1,8 +1,9 @@
 """A command as a verifier: tests, a linter, a compiler. Its exit code is the verdict, its last lines are the reason.
 
-The command runs in the current folder. It gets the answer on standard input and in the file `REASONRY_ANSWER`, and a
-Python program in the answer as the module `answer`. In the sandbox it reads that folder without its secrets, the answer
-and the system's programs; it writes only to `/tmp`, and has no network. It runs outside only if the user says so.
+The command runs in the current folder. It gets the answer on standard input and in the file `$REASONRY_ANSWER`. It can
+import a Python program in the answer as the module `answer`. In the sandbox, the command can read the current folder
+without its secrets, the answer, and the system's programs. It can write only to `/tmp` and `/dev/shm`, and has no
+network. The command runs outside the sandbox only if the user asks for that.
 """
 
 import asyncio
@@ -32,30 +33,29 @@ MAX_SECONDS: Final = 120.0
 MAX_OUTPUT_BYTES: Final = 1024 * 1024
 LAST_LINES: Final = 20
 LAST_CHARS: Final = 1_500
-"""The part of the output that the author of the answer sees."""
+"""The author of the answer sees at most this much of the end of the output."""
 
 _READY: Final = "ready"
 _LIMITS: Final = (
     "ulimit -u 64 2>/dev/null || ulimit -p 64; (:) || exit; "
     f'echo {_READY}; ulimit -f 65536; ulimit -v 2097152; ulimit -t 180; exec "$@"'
 )
-"""Limits: processes in total; file blocks, KiB of memory and processor seconds for each process.
+"""The limits: processes in total; and for each process file blocks, KiB of memory, and processor seconds.
 
-A kernel before 5.14 also counts the processes outside; `(:)` finds out whether they are too many before the command
-runs.
+A kernel before 5.14 also counts processes outside the sandbox. Before the command runs, `(:)` tests for too many.
 """
 _SCRATCH: Final = ("--perms", "1777", "--size", str(256 * 2**20), "--tmpfs")
 _SETPRIV: Final = "/usr/bin/setpriv"
 _FOR_ROOT: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
 _READS_ALL: Final = "-all,+dac_read_search"
 _BY_HANDLE: Final = ("name_to_handle_at", "open_by_handle_at")
-"""Calls by which a process that may read all files could open files outside the walls."""
+"""System calls with which a process that may read all files could open files outside the sandbox."""
 _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
 )
 _PROGRAMS: Final = ("bin", ".bin", "sbin", "shims")
-"""Folders of programs, which need the folder above."""
+"""Names of folders for programs. Such programs also need the folder above."""
 _NOT_RUN: Final = (126, 127)
 """Exit codes of a program that could not be started."""
 
@@ -68,7 +68,7 @@ SECRETS: Final = (
 SECRETS_IF_IGNORED: Final = ("*.local", "*secret*", "*credential*", "*.key")
 """Files that are empty inside the sandbox if `.gitignore` names them."""
 _INSTALLED: Final = ("node_modules", "site-packages")
-"""Folders of packages, which hold no secrets of a user."""
+"""Folders of installed packages, which contain no secrets of a user."""
 
 
 class CommandVerifier:
@@ -93,7 +93,7 @@ class CommandVerifier:
                 "a command that checks answers runs in a sandbox, which needs Linux and the program bwrap "
                 f"(apt install bubblewrap); to run it without one, write {UNSANDBOXED}:{text}"[:500]
             )
-        # Only the sandbox of root consumes the descriptor of the rules; otherwise the command would hold it.
+        # Only root's sandbox reads and closes the file descriptor of the rules. Any other command would inherit it.
         is_root = sandboxed and _is_root()
         self._rules = (filter_program(only=_BY_HANDLE) or b"") if is_root else b""
         if is_root and not (self._rules and shutil.which(_SETPRIV)):
@@ -155,7 +155,7 @@ class CommandVerifier:
                 binds += ["--ro-bind", f"{place}/hidden", secret]
         identity, change = NOBODY, ()
         if _is_root():
-            # The kernel counts no processes of root, so another user runs the command, and may read the files of root.
+            # The kernel does not count root's processes, so another user runs the command and may read root's files.
             uid = str(FIRST_UID + randbelow(UIDS))
             caps = [part for name in _FOR_ROOT for part in ("--cap-add", name)]
             identity = ("--seccomp", str(rules), *caps)
@@ -182,7 +182,7 @@ class CommandVerifier:
         """Yield the paths in a folder that are empty inside the sandbox.
 
         Args:
-            root: The mounted folder that contains it.
+            root: The mounted folder that contains `folder`.
             ignored: Patterns of the `.gitignore` files above.
             installed: Whether the folder belongs to installed packages, for which only the user's own patterns count.
         """
@@ -195,7 +195,7 @@ class CommandVerifier:
         ignored += () if installed else _patterns_in(f"{folder}/.gitignore")
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                # Packages are many files.
+                # Packages have many files, so only the user's own patterns are checked there.
                 is_ignored = not installed and _is_named(entry.path, ignored)
                 looks_secret = not installed and (
                     _is_named(entry.path, SECRETS)
@@ -215,7 +215,7 @@ def _is_root() -> bool:
 
 
 def _is_environment(folder: str) -> bool:
-    """Whether a folder holds Python and its packages, whatever it is called."""
+    """Whether a folder contains Python and its packages, whatever the folder's name is."""
     return os.path.isfile(f"{folder}/pyvenv.cfg") or any(Path(folder).glob("lib/python3*/os.py"))
 
 
@@ -242,7 +242,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders of a program and of the interpreter beside it. In a home, only folders of programs count."""
+    """Return the folders of a program and of the Python beside it. Of the home folder, return only `bin` and `lib`."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()
@@ -250,7 +250,7 @@ def _environments(program: str) -> list[str]:
     for file in dict.fromkeys(file for file in files if file.exists()):
         prefix = file.parent.parent
         if file.parent.name not in _PROGRAMS:
-            # The folder above holds other projects. A mount of `/tmp` would cover the scratch space.
+            # The folder above contains other projects. A mount of `/tmp` would cover the scratch space.
             shown.append(file if file.parent in (home, *home.parents, Path("/tmp")) else file.parent)
         elif prefix in (home, home / ".local"):
             shown += [prefix / "bin", prefix / "lib"]
@@ -260,7 +260,7 @@ def _environments(program: str) -> list[str]:
 
 
 def _verdict(code: int, output: str, *, overran: bool) -> Verified:
-    # Masked before it is cut, for a key that is cut in two looks like none.
+    # Mask keys before the cut, because half a key does not look like a key.
     last = "\n".join(output.strip().splitlines()[-LAST_LINES:])[-4 * LAST_CHARS :]
     last = mask_keylike(last)[-LAST_CHARS:]
     if overran:

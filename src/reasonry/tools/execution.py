@@ -17,7 +17,7 @@ from .results import cut_data
 Status = Literal["ok", "error", "timeout", "memory", "denied"]
 
 AT_ONCE = max(2, min(8, os.cpu_count() or 2))
-"""Executions at a time on one event loop. Further ones wait."""
+"""The most executions at a time on one event loop. Further executions wait."""
 MAX_CODE_BYTES = 1024 * 1024
 
 _slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -77,11 +77,11 @@ class Execution(Struct, frozen=True):
 
 
 class Sandbox(ABC):
-    """A place where code can do no harm. Each execution starts afresh.
+    """A place where code can do no harm. No execution sees an earlier execution.
 
     Attributes:
         name: The value of `--sandbox`.
-        description: The description of its tool, for models.
+        description: The description of the sandbox's tool, for models.
     """
 
     name: str
@@ -91,10 +91,10 @@ class Sandbox(ABC):
         """Run code and return its execution, even if the code fails. Cancellation ends the code.
 
         Args:
-            code: The value of the last expression becomes the value of the execution.
+            code: The program. The value of its last expression becomes the value of the execution.
 
         Raises:
-            SandboxError: The code was not run, in two tries (`sandbox_unavailable`).
+            SandboxError: Two tries to run the code failed (`sandbox_unavailable`).
         """
         fault = ""
         if without_surrogates(code) != code:

@@ -24,14 +24,14 @@ from .python import parameters_of
 
 MAX_FILE_BYTES = 32 * 2**20
 MAX_TEXT_CHARS = 128 * 2**20
-"""The limit for the text of all documents together: a small PDF can hold a lot."""
+"""The limit for the text of all documents together. A small PDF can contain much text."""
 PASSAGE_CHARS = 1_200
 MAX_PASSAGES = 50
 SMALL_CHARS = 3_000
-"""Documents of this size together are shown whole instead of searched."""
+"""Documents are shown whole, instead of only listed, if they have at most this many characters together."""
 BEGINNING_CHARS = 200
 MAX_LISTED = 20
-"""Documents in an overview."""
+"""The most documents in an overview."""
 _MAX_TERMS = 64
 _WORD = re.compile(r"\w+")
 
@@ -53,7 +53,7 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     page: int | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """Return the passage as JSON data."""
         return msgspec.to_builtins(self)
 
 
@@ -73,7 +73,7 @@ def read_document(path: str | Path) -> Iterator[Passage]:
 
 
 def passages_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, passage). Short paragraphs are joined; long paragraphs are split between lines or words."""
+    """Yield (line number, passage). Short paragraphs are joined. Long paragraphs are split between lines or words."""
     start, held = 1, ""
     for number, line in _short_lines(text):
         blank = not line.strip()
@@ -123,7 +123,7 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
     except UsageError:
         raise
     except Exception as error:
-        # A damaged PDF fails in as many ways as there are readers' assumptions.
+        # A damaged PDF may raise any exception.
         message = f"the PDF {source} cannot be read: {type(error).__name__}: {error}"[:500]
         raise UsageError(message, option="context", file=source) from None
 
@@ -137,7 +137,7 @@ class _Search(Struct, frozen=True):
 
 
 class Library:
-    """Searchable documents, held in memory until `close`; also the tool `search_documents`."""
+    """Searchable documents, kept in memory until `close`. A library is also the tool `search_documents`."""
 
     name = "search_documents"
     parameters = parameters_of(_Search)
@@ -164,8 +164,8 @@ class Library:
     def open(cls, paths: Sequence[str | Path]) -> Self:
         """Read files: text, Markdown, PDF.
 
-        A file with an absolute path is shown by its name, with its folder where two names are equal, so that no path
-        of the machine reaches a model.
+        A file with an absolute path is shown by its name, or by folder and name if two names are equal. So no path of
+        the machine reaches a model.
 
         Raises:
             UsageError: A file is missing, neither text nor PDF, or damaged.
@@ -190,7 +190,7 @@ class Library:
         words = list(dict.fromkeys(_WORD.findall(query.casefold())))
         if not words:
             return []
-        # Any of the words, each quoted, so that none is read as an operator.
+        # Match any of the words. Each word is quoted, so that no word is read as an operator.
         wanted = " OR ".join(f'"{word}"' for word in words[:_MAX_TERMS])
         with self._lock:
             rows = self._database.execute(
@@ -215,7 +215,7 @@ class Library:
         return listed | {"passages": [passage.document() for passage in self.all_passages]}
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the search index. The library cannot be searched after this."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""Checks a claim with Z3 in a separate process. No module imports this file; an interpreter gets its text.
+"""Checks a claim with Z3 in a separate process. No module imports this file: an interpreter gets its text.
 
-Native code may run out of stack or memory; a separate process can be killed without harm to others.
+Z3's native code may run out of stack or memory. A separate process can be killed without harm to other processes.
 """
 
 import contextlib
@@ -10,8 +10,8 @@ from typing import Any, cast
 
 
 def limit(memory_mb: int, seconds: int) -> None:
-    """Set the hard limits of the system."""
-    # Some systems do not have them; the host ends the process in any case.
+    """Set the operating system's limits for this process."""
+    # Some systems do not have these limits; the host ends the process in any case.
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -56,7 +56,7 @@ def rule(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Take the task from standard input and answer on standard output."""
+    """Read the task from standard input and write the verdict to standard output."""
     task = json.load(sys.stdin)
     limit(task["max_memory_mb"], task["max_cpu_s"])
     sys.stdout.write(json.dumps(rule(task)))

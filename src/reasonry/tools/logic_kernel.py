@@ -1,14 +1,14 @@
 """The formal half of logical deduction: claims checked with Z3.
 
-A claim is proved when its denial cannot hold together with its assumptions. The form of a claim::
+A claim is proved if its negation contradicts its assumptions. A claim has this form::
 
     {"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}
 
 or the same as SMT-LIB2 text: declarations, one `(assert …)` for each assumption, and `(prove …)`.
 
-Solvers accept more than logic: options that write files, and commands that run for ever. So claims are parsed here, by
-the solver's own rules of strings, symbols and comments, and only declarations, definitions and assertions are passed
-on.
+Solvers accept more than logic, such as options that write files and commands that run forever. So claims are parsed
+here, by the solver's own rules for strings, symbols and comments. Only declarations, definitions and assertions reach
+the solver.
 """
 
 import json
@@ -46,7 +46,7 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
     """The verdict on a claim.
 
     Attributes:
-        verdict: `unknown` also if the claim is unreadable or its assumptions contradict each other.
+        verdict: It is also `unknown` if the claim is unreadable or its assumptions contradict each other.
         counter_example: For `refuted`: values under which the assumptions hold and the claim fails.
         reason: The reason for `unknown`.
     """
@@ -144,7 +144,7 @@ def _text_of(claim: Any) -> str:
             read = msgspec.convert(json.loads(claim) if isinstance(claim, str) else claim, _Claim)
         except (ValueError, RecursionError) as error:
             raise UnreadableClaimError(f"the claim does not have the form asked for: {error}") from None
-        # A line end after each term: it may end with a comment.
+        # A line end follows each term, because the term may end with a comment.
         assumed = (f"(assert {term}\n)" for term in read.assumptions)
         text = "\n".join([*read.declarations, *assumed, f"(prove {read.claim}\n)"])
     if len(text) > MAX_CLAIM_CHARS:

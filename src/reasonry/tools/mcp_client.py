@@ -29,7 +29,7 @@ from .results import fit_result, json_data
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
-"""Seconds for closing a connection. A server started here is killed earlier."""
+"""Seconds for closing a connection. A server that this process started is killed earlier."""
 CLEANUP_S = 1.0
 """Seconds for a cancelled connection to clean up."""
 MAX_PAGES = 100
@@ -79,7 +79,7 @@ class McpClient:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(ready)
         except Exception as error:
-            # A server that was never of use is owed no grace.
+            # A server that never worked gets no time to end by itself.
             await self._cut()
             if isinstance(error, TimeoutError):
                 raise self._fault(f"did not answer within {timeout_s:g} s", "tool_timeout") from None
@@ -136,7 +136,7 @@ class McpClient:
             raise self._fault("is not connected any more")
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
         try:
-            # Not `call_tool`, which holds the result to the output schema.
+            # `call_tool` would check the result against the output schema.
             result = await self._client.session.send_request(request, CallToolResult)
         except Exception as error:
             raise self._fault(f"failed in {name}: {_reason(error)}") from None
@@ -144,7 +144,7 @@ class McpClient:
         if result.is_error:
             raise ToolError((text or f"{name} failed without a reason")[:_MAX_MESSAGE])
         found = result.structured_content
-        # The SDK's servers wrap what is no object.
+        # The SDK's servers wrap a value that is not an object.
         return fit_result(text if found is None else found["result"] if found.keys() == {"result"} else found)
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class McpClient:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            # A task that still hangs then is left behind; it holds nothing but a connection.
+            # A task that hangs even then is abandoned. It has only a connection.
             await asyncio.wait({task}, timeout=CLEANUP_S)
 
     def _fault(self, reason: str, code: str = "tool_error") -> ToolError:
@@ -175,7 +175,7 @@ async def mcp_tools(
     taken: Collection[str] = (),
     open_within_s: float = OPEN_TIMEOUT_S,
 ) -> AsyncGenerator[list[RemoteTool], None]:
-    """Open servers side by side, provide their tools, and close the servers at the end.
+    """Open servers in parallel, provide their tools, and close the servers at the end.
 
     A tool whose name is taken or used by two servers becomes `server.tool`. Servers that share a name are numbered.
 
@@ -216,7 +216,7 @@ def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tup
     """Return the name, the description without invisible characters, and the argument schema of a listed tool.
 
     Raises:
-        ToolError: One of them exceeds a bound or has the wrong form.
+        ToolError: The name or the schema exceeds a bound or has the wrong form.
     """
     if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or name != inert(name).strip(" "):
         raise ToolError(
@@ -242,7 +242,7 @@ def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
 
 
 def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
-    """Rename a tool to `server.tool` where its name is taken."""
+    """Rename each tool whose name is taken to `server.tool`."""
     names = [tool.remote for tool in tools]
     clashing = {*reserved_names(), *taken, *(name for name in names if names.count(name) > 1)}
     while written := [tool for tool in tools if tool.name == tool.remote and tool.name in clashing]:
@@ -260,7 +260,7 @@ def _reason(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError) and error.code == PARSE_ERROR:
-        # The SDK quotes the answer.
+        # The SDK's message would quote the answer.
         return "its answer cannot be read"
     if isinstance(error, MCPError | ToolError):
         return error.message

@@ -1,7 +1,7 @@
 """The targets of `--mcp`, and connections to MCP servers that bound the size of a message.
 
 The SDK's own stdio transport accepts lines of any length; this transport drops a server whose message exceeds the
-limit. An unreadable reply fails its request. The end of the server's standard error is kept for the error message.
+limit. An unreadable reply makes its request fail. The end of the server's standard error is kept for the error message.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from ..system.processes import end, send_signal, split_words, start
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0
-"""Seconds for a server to end by itself, and again after it was asked to end."""
+"""How many seconds a server has to end by itself, and once more after it is told to end."""
 _STDERR_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
-# The error tells what the SDK logs of a bad server; only a program that listens to the log hears it twice.
+# The error says the same as the SDK's log of a bad server, so the log is silent unless a program listens to it.
 for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
-    """The target of a connection: a URL, else a command to start."""
+    """The target of a connection: a URL, or else a command to start."""
 
     name: str = ""
     command: str = ""
@@ -94,7 +94,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
 
 
 class ServerProcess:
-    """A server started as a child process, with a few variables of the environment and its own."""
+    """A server that runs as a child process, with a few variables of the environment and the target's variables."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -104,7 +104,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """The probable reason for the server's end: the fault found here, else the last lines the server wrote."""
+        """The probable reason for the server's end: the fault found here, or else the last line of standard error."""
         written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return self.fault or written.strip()[-300:]
 
@@ -161,7 +161,7 @@ class ServerProcess:
                 text = session_message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 child.stdin.write(text.encode() + b"\n")
                 await child.stdin.drain()
-        # With nobody to write to, requests must fail rather than wait for ever.
+        # Nobody reads requests any more, so they must fail instead of waiting forever.
         to_session.close()
 
     async def _listen(self, child: Process) -> None:
@@ -194,7 +194,7 @@ async def http_transport(target: McpTarget) -> AsyncGenerator[Any, None]:
     from mcp.client.streamable_http import streamable_http_client
 
     async def bound(response: httpx2.Response) -> None:
-        # A packed body may be a thousand times what was sent.
+        # A compressed body may be a thousand times as large as the data that was sent.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise httpx2.ReadError("the server packed its reply in a way that was not asked for")
         # An event stream may continue for long; the SDK bounds each event of it.
@@ -212,7 +212,7 @@ async def http_transport(target: McpTarget) -> AsyncGenerator[Any, None]:
     client = httpx2.AsyncClient(
         headers={**target.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(30.0, read=300.0),
-        # Certificates take longer to read than a server on this machine takes to answer.
+        # Plain HTTP needs no certificates, and reading them takes longer than an answer from this machine.
         transport=httpx2.AsyncHTTPTransport(verify=not target.url.lower().startswith("http://")),
         event_hooks={"response": [bound]},
     )

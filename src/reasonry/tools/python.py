@@ -1,4 +1,4 @@
-"""A Python callable as a tool: its signature is the form of the arguments, its docstring the description."""
+"""A Python callable as a tool: its signature is the form of the arguments, and its docstring is the description."""
 
 import asyncio
 import contextvars
@@ -26,7 +26,7 @@ _SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$((?:\n[ \t].*|\n)*)",
 _ARGUMENT = re.compile(r"^[ \t]{2,}\*{0,2}(\w+)[ \t]*(?:\([^)\n]*\))?:[ \t]*(\S.*)$", re.MULTILINE)
 _MAX_MESSAGE = 2_000
 _BOUNDS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "description")
-"""Bounds that `Annotated` can set, as Pydantic, annotated-types and msgspec name them."""
+"""Bounds that `Annotated` can set, under the names of Pydantic, annotated-types and msgspec."""
 
 
 def tool_name(tool: Any) -> str:
@@ -47,16 +47,16 @@ def _unbound(function: Any) -> Any:
 
 
 class PythonTool:
-    """A Python function as a tool. Coroutine functions are awaited; other functions run in a thread each.
+    """A Python function as a tool. A coroutine function is awaited. Any other function runs in its own thread.
 
     A function that exceeds its time limit is abandoned in its thread.
 
     Args:
-        function: A callable that accepts its parameters by name. The tool's name is its attribute `name`, else the
-            function's name; the description is the first paragraph of its docstring.
+        function: A callable that accepts its parameters by name. The tool's name is the callable's attribute `name`, or
+            else its own name. The tool's description is the first paragraph of the callable's docstring.
 
     Raises:
-        UsageError: The function has positional-only parameters or no name.
+        UsageError: The function has a positional-only parameter, no usable name, or no readable signature.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -79,7 +79,7 @@ class PythonTool:
         except (ToolError, *NOT_FAILURES):
             raise
         except BaseException as error:
-            # Also SystemExit: what a tool does must not end the run.
+            # Catch SystemExit too, because a tool must not end the run.
             raise ToolError(f"{self.name} failed: {type(error).__name__}: {error}"[:_MAX_MESSAGE]) from error
         return fit_result(value)
 

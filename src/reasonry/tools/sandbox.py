@@ -19,7 +19,7 @@ DEFAULT = MontySandbox.name
 
 
 def open_sandbox(name: str | None = None) -> Sandbox:
-    """Open a sandbox. The default is `monty`; no other sandbox replaces it.
+    """Open a sandbox. The default is `monty`. If it is unavailable, no other sandbox replaces it.
 
     Raises:
         UsageError: The name is unknown; `choices` lists the sandboxes.
@@ -66,7 +66,7 @@ class PyExecutor:
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run the code and return its execution.
 
-        The same code has the same result, so that a question that shows the result stays the same.
+        The result contains no times or ids, so a question that shows it stays the same if the code runs again.
 
         Raises:
             ToolError: The code is empty.

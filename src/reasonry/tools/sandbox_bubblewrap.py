@@ -1,8 +1,8 @@
 """The sandbox `bubblewrap`: CPython in an isolated environment, with numpy and sympy if they are installed.
 
 Its walls, outermost first: namespaces of its own (processes, network, IPC, host name, mounts); a read-only file system
-with the interpreter and its libraries alone; no environment; a user id that nobody has; a filter of system calls; hard
-limits of the kernel; and the host, which ends the process at the time limit. Every execution has a new environment.
+with only the interpreter and its libraries; no environment variables; a user id that no account has; a filter of system
+calls; hard limits of the kernel; and the host, which ends the process at the time limit. No execution shares a sandbox.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ _PACKAGES_AT = "/packages"
 _INSIDE_UID = "65534"
 _READY = b"!"
 FIRST_UID, UIDS = 0x70000000, 0x0FF00000
-"""User ids that no distribution assigns. Each execution gets its own, so that no two see each other."""
+"""User ids that no distribution assigns. Each execution gets its own id, so no execution sees another execution."""
 
 _CPU_LIMIT = (128 + 24, -24)
 """Exit codes of a process that has used up its processor time (signal SIGXCPU)."""
@@ -115,7 +115,7 @@ def _task(code: str, limits: ExecutionLimits) -> bytes:
     ).encode()
 
 
-# -- the small world that bubblewrap builds: which files of the host are in it, and nothing else
+# -- the isolated environment that bubblewrap builds: the few files of the host that it contains
 
 WALLS = (
     *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -135,8 +135,8 @@ def _command(bwrap: str, rules: int, as_root: bool) -> list[str]:
 
     Args:
         rules: The file descriptor of the system-call filter.
-        as_root: Root's sandbox has no user namespace. The kernel limits no processes of root, so the child changes to
-            a user id of its own.
+        as_root: Whether root starts the sandbox, which then has no user namespace. The kernel does not limit root's
+            processes, so the child changes to a user id of its own.
     """
     identity = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") if as_root else NOBODY
     return [
@@ -164,7 +164,7 @@ def _interpreter() -> str:
 def _files() -> list[str]:
     binds = {place: place for place in [_interpreter(), *_libraries()]} | _packages()
     arguments: list[str] = []
-    # Parent folders that bubblewrap creates itself are open to their owner alone, who may be root.
+    # If bubblewrap created the parent folders itself, only their owner, perhaps root, could open them.
     for folder in sorted(
         {str(parent) for inside in [*binds, "/dev/null"] for parent in Path(inside).parents}
     ):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GRACE_S = 1.0
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _FINDING = threading.Lock()
-"""Held while Monty finds its binary: CPython 3.11 fills `sysconfig` without a lock of its own."""
+"""The lock while Monty finds its binary, because CPython 3.11 fills `sysconfig` without a lock of its own."""
 
 
 class MontySandbox(Sandbox):
@@ -46,7 +46,7 @@ class MontySandbox(Sandbox):
 
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
         feed = _Feed(code, limits, output)
-        # In a thread: Monty's own asyncio support may abort the process when that ends soon after an execution.
+        # Run in a thread: with Monty's own asyncio support, a process that ends soon after an execution may abort.
         running = asyncio.ensure_future(in_thread("monty", feed.run))
         try:
             return await asyncio.shield(running)
@@ -131,7 +131,7 @@ def _status(error: Exception, limits: ExecutionLimits) -> tuple[Status, str]:
         case MontyRuntimeError():
             return _kind(error.exception()), error.display("traceback")
         case _:
-            # Code that cannot be read; or this side gave up, such as on a value that it cannot take in.
+            # The code cannot be parsed, or this side gave up, for example on a value that it cannot accept.
             cause = error.exception() if isinstance(error, MontyError) else error
             return "error", f"{type(cause).__name__}: {error}"
 

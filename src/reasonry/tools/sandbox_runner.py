@@ -36,7 +36,7 @@ def give_up(task: dict[str, Any]) -> None:
     for kind, amount in task["rlimits"].items():
         resource.setrlimit(getattr(resource, kind), tuple(amount))
     os.nice(5)
-    # Into the C environment alone: the code sees an empty one.
+    # Set these only in the C environment: `os.environ`, which the code sees, is empty.
     os.environ.clear()
     os.putenv("OPENBLAS_NUM_THREADS", "1")
     os.putenv("OMP_NUM_THREADS", "1")
@@ -54,7 +54,7 @@ def run(code: str) -> Any:
     exec(body, space)
     if last is None:
         return None
-    # A future statement of the code rules its last line too.
+    # A `from __future__` statement in the code applies to its last line too.
     return eval(
         compile(ast.Expression(last), "<code>", "eval", body.co_flags & FUTURES, dont_inherit=True), space
     )

@@ -16,7 +16,7 @@ _X32 = 0x40000000
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST_ARGUMENT = 0, 4, 16
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""For each machine: its name in the kernel, and its column below."""
+"""For each machine: the kernel's number for it, and its column in `_DENIED`."""
 
 _CLONE, _CLONE3 = (56, 220), 435
 
@@ -83,7 +83,7 @@ def filter_program(machine: str | None = None, only: Collection[str] = ()) -> by
         _do(_EQUAL, architecture, 1, 0),
         _do(_RETURN, _KILL),
         _do(_LOAD, _AT_NUMBER),
-        # The numbers of the x32 world name the same calls once more.
+        # The x32 ABI has further numbers for the same calls.
         _do(_ATLEAST, _X32, 0, 1),
         _do(_RETURN, _ERRNO | _EPERM),
     ]
@@ -93,7 +93,7 @@ def filter_program(machine: str | None = None, only: Collection[str] = ()) -> by
             program += [_do(_EQUAL, number, 0, 1), _do(_RETURN, _ERRNO | _EPERM)]
     if not only:
         program += [
-            # The flags of clone3 lie in memory, out of sight; without it, libraries fall back to clone.
+            # The flags of clone3 are in memory, where a filter cannot see them. Without clone3, libraries use clone.
             _do(_EQUAL, _CLONE3, 0, 1),
             _do(_RETURN, _ERRNO | _ENOSYS),
             _do(_EQUAL, _CLONE[column], 0, 3),

@@ -92,7 +92,7 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
 
 
 class JsonSchemaVerifier:
-    """Holds final answers to the JSON schema in a file.
+    """Checks final answers against the JSON schema in a file.
 
     Raises:
         UsageError: The file cannot be read or is not a schema.
@@ -113,7 +113,7 @@ class JsonSchemaVerifier:
         except (ValueError, RecursionError, SchemaError) as error:
             message = f"the schema {path!r} cannot be read: {getattr(error, 'message', error)}"[:500]
             raise UsageError(message, option="verifier", file=path) from None
-        # An empty registry: a `$ref` to elsewhere is an error, never a download.
+        # With an empty registry, a `$ref` to another document is an error and causes no download.
         self._validator = kind(schema, registry=Registry())
 
     async def verify(self, claim: Verify) -> Verified:
@@ -155,11 +155,11 @@ class TypeVerifier:
 
 
 class CallableVerifier:
-    """Asks a Python callable `(problem, path)`, with an optional third parameter `final`.
+    """Calls a Python callable `(problem, path)`, with an optional third parameter `final`.
 
-    The callable checks every candidate, intermediate steps included; `final` says whether the candidate claims to be
-    the answer. `True` proves it right and ends the run; `False` drops it; a text drops it with this reason; `None`
-    decides nothing. A `Verified` is used unchanged. Any other value is a failure of the callable.
+    The callable checks every candidate, intermediate steps included. `final` says whether the candidate claims to be
+    the answer. `True` proves the candidate right and ends the run. `False` proves it wrong. So does a text, which gives
+    the reason. `None` means `unknown`. A `Verified` is used unchanged. Any other value is a failure of the callable.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -181,7 +181,7 @@ class CallableVerifier:
 class SandboxedVerifier:
     """Runs `verify(problem, path)` of a Python file in a sandbox, with an optional third parameter `final`.
 
-    Its return values mean the same as those of `CallableVerifier`. An exception, a reached limit or a denied operation
+    The return values mean the same as for `CallableVerifier`. An exception, a reached limit or a denied operation
     is a failure.
 
     Raises:
@@ -207,7 +207,7 @@ class SandboxedVerifier:
     async def verify(self, claim: Verify) -> Verified:
         """Check a candidate."""
         final = f", final={claim.final}" if self.takes_final else ""
-        # Written as ASCII, a text is the same whatever reads it.
+        # A text in ASCII is the same for every interpreter that reads it.
         problem, *path = [ascii(without_surrogates(text)) for text in (claim.problem, *claim.path)]
         call = f"verify({problem}, [{', '.join(path)}]{final})"
         execution = await self.sandbox.run(f"{self.source}\n\n{call}")
@@ -250,7 +250,7 @@ def reopen_verifier(
     """Reopen the verifier of a run by its name.
 
     Raises:
-        UsageError: The verifier was an object of a program.
+        UsageError: The verifier cannot be opened by its name, for example because it was an object of a program.
     """
     try:
         return open_verifier(name, environ, hides) if name else None
@@ -263,7 +263,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
     """Open the verifier that a user named.
 
     Args:
-        environ: The environment to read `REASONRY_VERIFIER_HIDES` from. Defaults to that of the process.
+        environ: The environment variables, for `REASONRY_VERIFIER_HIDES`. Defaults to the variables of the process.
         hides: Patterns of files to empty inside the sandbox of a command.
 
     Raises:
@@ -290,7 +290,7 @@ def as_verifier(value: Any) -> Verifier:
     """Turn an object with `verify`, or a callable, into a verifier; see `CallableVerifier`.
 
     Raises:
-        UsageError: The object is neither.
+        UsageError: The object has no `verify` and is not callable.
     """
     if not callable(getattr(value, "verify", value)):
         raise UsageError(
@@ -301,7 +301,7 @@ def as_verifier(value: Any) -> Verifier:
 
 
 def check_verifier_form(spec: str) -> None:
-    """Check the syntax of a verifier's name. Opens no file.
+    """Check the syntax of a verifier's name without opening a file.
 
     Raises:
         UsageError: The verifier is unknown; `choices` has the forms.
@@ -332,6 +332,6 @@ def _source(path: str, kind: str) -> str:
 
 
 def exact_verifier(problem: str) -> Verifier | None:
-    """Return the verifier of a number puzzle; None for any other problem."""
+    """Return the verifier for a number puzzle, or None for any other problem."""
     puzzle = read_puzzle(problem)
     return None if puzzle is None else ArithmeticVerifier(puzzle.target)

@@ -1,9 +1,9 @@
 """Generated data sets with exact judges: the same problems on every machine.
 
-Each file has `make`, the generator of a data set, and its judge `is_right`; the table below has the other properties.
+Each file has `make`, the generator of a data set, and perhaps its judge `is_right`. The table below has the rest.
 
-Rule 1: an item depends only on the data set's name and version, the seed, the level and its index: the first 20 of 50
-        items are the same as 20 items.
+Rule 1: an item depends only on the data set's name and version, the seed, the level and the item's index. A set of 20
+        items thus equals the first 20 items of a set of 50.
 Rule 2: a judge is exact: it accepts only known spellings of the right answer, and asks no model.
 """
 
@@ -26,10 +26,10 @@ class Dataset(Struct, frozen=True):
 
     Attributes:
         measures: The ability that the problems test.
-        make: Makes a problem of a level, without an id, from a random generator of its own.
+        make: Makes a problem, which has no id yet, from a random generator and a level.
         needs: A key of `COMPARED`, which selects the default strategies to compare.
         tools: The tools that the problems mention.
-        version: Changes whenever `make` changes its problems.
+        version: A count that grows whenever `make` changes its problems.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Dataset(Struct, frozen=True):
     version: int = 1
 
     def items(self, size: int, seed: int = 1, level: int = 1) -> list[Item]:
-        """Return the first problems of a seed and a level."""
+        """Return the first `size` problems for a seed and a level."""
         return [self.item(index, seed, level) for index in range(size)]
 
     def item(self, index: int, seed: int = 1, level: int = 1) -> Item:
-        """Return one problem of a seed and a level."""
+        """Return the problem with this index for a seed and a level."""
         name = f"{self.name}-{self.version}-{seed}-{level}-{index}"
         # Every version of Python hashes a text seed in the same way.
         return replace(self.make(Random(name), level), id=name)

@@ -1,7 +1,7 @@
 """`facts` and `facts_text`: questions that combine several facts about fictional people and places.
 
-A tool looks up the facts, or one long text before the question contains them. They are generated, so that no model has
-read them before.
+In `facts`, a tool looks up the facts. In `facts_text`, one long text before the question contains them. The facts are
+generated, so that no model has read them before.
 """
 
 from itertools import permutations
@@ -39,7 +39,7 @@ def look_up(name: str) -> str:
 
 
 def _ask(random: Random, level: int) -> tuple[str, str]:
-    """Return a question for a fact that is 2, 3 or 4 facts away from a person, and its answer."""
+    """Return a question and its answer. The answer takes a chain of 2, 3 or 4 facts that begins with a person."""
     person = phrase = random.choice(_people)
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"

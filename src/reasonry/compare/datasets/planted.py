@@ -1,4 +1,4 @@
-"""`planted`: drafts, exactly one of them right."""
+"""`planted`: several drafts, of which exactly one is right."""
 
 from random import Random
 
@@ -8,7 +8,7 @@ from .claims import derive
 
 
 def make(random: Random, level: int) -> Item:
-    """Show 3, 5 or 8 drafts, one of them right."""
+    """Ask which of 3, 5 or 8 drafts is right. Exactly one draft is right."""
     start, steps = draw_chain(random, 4, 3)
     right = derive(start, steps)
     drafts = {right}

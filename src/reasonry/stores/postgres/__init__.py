@@ -1,7 +1,7 @@
 """Runs and sessions in a PostgreSQL database, shared by any number of processes and computers.
 
-The work on rows is the same as in the SQLite store. This room has the differences: the address, the connections, the
-SQL dialect, the jobs, and the index of texts.
+The work on rows is the same as in the SQLite store. This package has the differences: the address, the connections,
+the SQL dialect, the jobs, and the text index.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class PostgresStore(RowStore):
     workers = reads(jobs.workers)
 
     async def put_missing_jobs(self) -> int:
-        """Queue every unattended run without a job, and return their number."""
+        """Queue every unattended run that has no job, and return how many there were."""
         return await self._postgres.write(jobs.put_missing, LONG_S)
 
     async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
-        """See `Store`. Runs that have to be driven are queued."""
+        """Write runs and sessions; see `transfer.write`. Then queue every unattended run that has no job."""
         written = await super().write_whole(wholes)
         await self.put_missing_jobs()
         return written

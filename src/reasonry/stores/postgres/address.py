@@ -19,8 +19,8 @@ class Address(NamedTuple):
 
     Attributes:
         url: The URL for the client library, possibly with a password.
-        name: The part that is safe to show.
-        schema: The schema of its tables.
+        name: The URL without its secret parts, which is safe to show.
+        schema: The database schema that contains the store's tables.
         allows_unsafe: Whether the server may acknowledge writes that a crash can undo.
     """
 
@@ -30,7 +30,7 @@ class Address(NamedTuple):
     allows_unsafe: bool
 
     def __repr__(self) -> str:
-        """Return the part that is safe to show."""
+        """Return the address without its secret parts."""
         return f"Address({self.name!r})"
 
 
@@ -38,7 +38,7 @@ def read_address(url: str) -> Address:
     """Read the URL of a store.
 
     Raises:
-        UsageError: The URL is not one of a PostgreSQL database.
+        UsageError: The URL is not a valid address of a PostgreSQL store.
     """
     try:
         parts = urlsplit(url)
@@ -47,7 +47,7 @@ def read_address(url: str) -> Address:
         rest = urlencode([(name, value) for name, value in query if name not in own])
         if parts.port == 0:
             raise ValueError
-        # `urlunsplit` makes another address of one without a host, and the client library knows no fragments.
+        # `urlunsplit` changes an address that has no host. To the client library, `#` does not begin a fragment.
         tail = (f"?{rest}" if rest else "") + (f"#{parts.fragment}" if parts.fragment else "")
         bare = f"postgresql://{parts.netloc}{parts.path}{tail}"
         parameters: dict[str, Any] = conninfo_to_dict(bare)
@@ -60,7 +60,7 @@ def read_address(url: str) -> Address:
     unsafe = own.pop("reasonry_unsafe_commit", "0")
     if own:
         raise _address_error(f"{sorted(own)[0][:60]!r} is not a parameter of a store")
-    # PostgreSQL cuts a longer name.
+    # PostgreSQL would cut a longer name.
     if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", schema) or schema.startswith("pg_"):
         raise _address_error("reasonry_schema is a name of lower-case letters, digits and _")
     if unsafe not in ("0", "1"):
@@ -74,7 +74,7 @@ def read_address(url: str) -> Address:
 
 
 def _address_error(why: str) -> UsageError:
-    # Nothing of the URL itself is said: it may hold a password.
+    # The message does not repeat the URL, which may contain a password.
     return UsageError(
         f"the URL of the PostgreSQL store is not valid: {why}",
         choices=["postgresql://USER:PASSWORD@HOST:PORT/DATABASE"],

@@ -1,7 +1,7 @@
 """The jobs of a PostgreSQL store: runs that wait for a worker, in procrastinate's tables in the store's schema.
 
-A run and its job are thus one commit, and a backup or a copy has a single place. A job means "drive this run until it
-ends or pauses"; its worker is in `queues`.
+A run and its job are thus written in one commit, and a single database has everything to back up. A job means "drive
+this run until it ends or pauses". The worker that performs jobs is in `queues`.
 """
 
 from collections.abc import Set as AbstractSet
@@ -19,9 +19,9 @@ TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
 """Seconds without a heartbeat after which a worker counts as dead."""
 MOST_TURNS: Final = 9
-"""The number of an owner's waiting runs beyond which further runs do not lower its priority."""
+"""The most waiting runs of an owner that count. Each run that counts lowers the priority of the owner's next run."""
 WORKER: Final = "reasonry-worker"
-"""The beginning of the name of a worker's connections; schema, process and machine follow."""
+"""The prefix of the application name of a worker's connections. The schema, the process and the machine follow."""
 
 OF_OWNER: Final = f"""
 SELECT count(*) FROM (
@@ -55,7 +55,7 @@ SELECT process, (extract(epoch FROM now() - begun))::float8, ARRAY(
 
 
 SCRIPTS: Final = "procrastinate/"
-"""The prefix of procrastinate's scripts among the migrations of the store."""
+"""The prefix that marks procrastinate's scripts among the names in the store's table of migrations."""
 HAS_WORKERS: Final = (
     "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
 )
@@ -66,7 +66,7 @@ CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
 
 
 class WorkerStatus(NamedTuple):
-    """A living worker, the age of its connections, and its runs."""
+    """A living worker: its process, the age of its oldest connection in seconds, and the ids of its runs."""
 
     process: str
     since_s: float
@@ -76,8 +76,8 @@ class WorkerStatus(NamedTuple):
 def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
     """Queue a run for a worker, as part of a transaction.
 
-    Among runs of the same priority, runs of the owner with fewer waiting runs come first, so a large batch of an owner
-    does not hold up the few runs of another.
+    Among runs of the same priority, the runs of owners with fewer waiting runs come first. A large batch of one owner
+    thus does not delay the few runs of another owner.
     """
     from procrastinate.exceptions import ConnectorException
 
@@ -92,15 +92,15 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
         connection=tx.connection,
     )
     try:
-        # JSON in PostgreSQL has no NUL either.
+        # JSON in PostgreSQL cannot contain NUL either.
         task.defer(run_id=spell(run_id), owner=spell(owner), carried=dict(job.carried))
     except ConnectorException as error:
-        # The error below it says whether the database is gone, and whether the transaction is to be tried again.
+        # The cause of this error tells whether the database is gone and whether to try the transaction again.
         raise error.__cause__ or error from None
 
 
 def put_missing(tx: sql.Tx) -> int:
-    """Queue every unattended run without a job, as after a restore, and return their number."""
+    """Queue every unattended run that has no job, for example after a restore. Return how many there were."""
     missing = tx.rows(WITHOUT_JOB)
     for run_id, owner in missing:
         put(tx, run_id, owner, JobOptions())
@@ -108,7 +108,7 @@ def put_missing(tx: sql.Tx) -> int:
 
 
 def queue_status(tx: sql.Tx) -> QueueStatus:
-    """Return the state of the jobs."""
+    """Return how many jobs wait, the longest wait in seconds, and how many workers are alive."""
     return QueueStatus(*tx.rows(QUEUE_STATUS)[0])
 
 
@@ -125,8 +125,8 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the pending scripts of procrastinate's tables by name, in order."""
-    # The package itself need not be loaded for that.
+    """Return the scripts of procrastinate's tables that are not applied yet, by name and in order."""
+    # This finds the scripts without importing the package.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"
     assert spec.submodule_search_locations

@@ -1,6 +1,6 @@
 """Escapes NUL characters, which PostgreSQL cannot store in texts.
 
-The escape preserves the order of texts, their prefixes, and every text without NUL.
+Escaping preserves the order and the prefixes of texts. It changes only texts with NUL or the escape character U+0001.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 
 def spell(text: str) -> str:
-    """Escape a text: NUL, and the escape character itself, become two characters each."""
+    """Escape a text: NUL and the escape character become two characters each."""
     return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
@@ -19,7 +19,7 @@ def read(kept: str) -> str:
 
 
 def keep_any_text(db: Any) -> None:
-    """Make a connection escape texts and read them back."""
+    """Make a connection escape every text that it writes and unescape every text that it reads."""
     db.adapters.register_dumper(str, _Dumper)
     db.adapters.register_loader("text", _Loader)
 

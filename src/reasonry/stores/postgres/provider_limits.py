@@ -1,4 +1,4 @@
-"""Limits on providers shared by all workers of a store: calls per minute, and calls in flight."""
+"""Limits on the calls to a provider that all workers of a store share: calls per minute, and calls in flight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_EVERY_S: Final = 5.0
 BUSY_S: Final = 0.2
 """Seconds until a waiting call checks again whether a call in flight has ended."""
 _SPARE_S: Final = 5.0
-"""Seconds beyond its timeout for which the call of a dead process counts as in flight."""
+"""How long after its timeout a call of a dead process still counts as in flight, in seconds."""
 
 _LIMIT = "SELECT requests, at_once, set_at_ms FROM provider_limit WHERE provider = $1"
 _SET = """
@@ -40,13 +40,13 @@ _GIVE_BACK = "UPDATE provider_call SET until_ms = 0 WHERE id = $1"
 
 
 class ProviderLimit(NamedTuple):
-    """The limits on a provider's calls, per minute and in flight. None means no limit."""
+    """The limits on a provider's calls: `requests` per minute, and `at_once` in flight (None for no limit)."""
 
     requests: int
     at_once: int | None
 
     def __str__(self) -> str:
-        """Return the limit in the user's form."""
+        """Return the limits as the user writes them, such as `120/min,16`."""
         return f"{self.requests}/min" + (f",{self.at_once}" if self.at_once else "")
 
 
@@ -58,7 +58,7 @@ class ProviderLimits:
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Keep limits in the store. Returns the lower limits that hold because other active workers declared them."""
+        """Store limits. If active workers gave a provider a different limit, return the limit now in force for it."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -68,7 +68,7 @@ class ProviderLimits:
     async def __call__(
         self, provider: str, lease_s: float, pausing: Callable[[float], None]
     ) -> AsyncGenerator[int | None]:
-        """Wait for a place for a call and hold it. Does nothing for a provider without a limit. See `SharedLimits`."""
+        """Wait until any limits allow a call, which is in flight until the context ends. See `SharedLimits`."""
         place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
         try:
             yield place
@@ -85,7 +85,7 @@ class ProviderLimits:
         name = provider if provider in self._known else provider.partition(":")[0]
         if name not in self._known:
             return None
-        # In turns, so that however many wait, one asks.
+        # However many calls wait, only one at a time asks the database.
         async with self._turns[name]:
             while True:
                 place, wait_s = None, 1.0
@@ -114,7 +114,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Keep a limit. If other active workers declared another limit, the lower limit is returned."""
+    """Store a limit. If active workers had set a different limit, store and return the lower values of both."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):
@@ -126,7 +126,7 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 
 def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Reserve a place for a call, or return the seconds until the next try."""
+    """Reserve a place for a call. Return the id of the place, or None and the seconds until the next try."""
     found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     now = tx.now_ms()
     since = now - WINDOW_MS

@@ -1,6 +1,6 @@
 """Transactions on a PostgreSQL database, in threads, so that any event loop can wait for them.
 
-Every transaction has a deadline, which the client itself keeps. A connection that does not answer by then is closed.
+Every transaction has a deadline, which the client itself enforces. A connection that does not answer by then is closed.
 
 The extension `pg_trgm` indexes texts if the server has it. Otherwise a search reads all texts.
 """
@@ -48,7 +48,7 @@ TABLES = "run, line, checkpoint, lease, session, thought, searchable"
 
 
 def pattern_of(part: str) -> str:
-    """Return the pattern of the texts that contain a part."""
+    """Return a LIKE pattern that matches every text that contains this part."""
     escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
@@ -78,24 +78,24 @@ CONNECTIONS = 10
 """The most connections of a store."""
 
 LIMIT_S = 5.0
-"""Seconds for a transaction, and for a database that does not answer."""
+"""The time limit in seconds for a transaction, and for a database that does not answer."""
 
 PATIENCE_S = 1.0
-"""Seconds to wait for a connection of the pool before the cause is investigated."""
+"""Seconds to wait for a connection from the pool before checking whether the server can be reached."""
 
 LONG_S = 600.0
-"""Seconds for a transaction that reads or writes a whole store."""
+"""The time limit in seconds for a transaction that reads or writes a whole store."""
 
 TRIES = 20
 """The most tries of a transaction that conflicts with others."""
 
 MIGRATE_LOCK = 0x5265736E
-"""The number of the lock for creating the tables, held by one process at a time."""
+"""The key of the database lock for creating the tables. One process holds the lock at a time."""
 
 BEGIN_WRITE = "BEGIN"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("40001", "40P01", "23505")
-"""Serialization failure, deadlock, and a row that another transaction has added meanwhile."""
+"""The SQL states after which to try again: serialization failure, deadlock, and a row that was added meanwhile."""
 
 _FULL = ("53100", "53200")
 _TOO_LARGE = ("54000", "54001")
@@ -104,7 +104,7 @@ _OUT_OF_RANGE = "22003"
 
 
 class TimedConnection(psycopg.Connection[Any]):
-    """A connection with a deadline, whose statements use the server's own parameter syntax."""
+    """A connection with a deadline. Its statements use the server's own parameter syntax (`$1`)."""
 
     deadline = float("inf")
 
@@ -121,7 +121,7 @@ class TimedConnection(psycopg.Connection[Any]):
 
 
 class PostgresDatabase(Database):
-    """Transactions in threads of its own, over a pool of connections; see `Database`."""
+    """Runs transactions in its own threads, over a pool of connections; see `Database`."""
 
     durable = True
     has_workers = True
@@ -168,7 +168,7 @@ class PostgresDatabase(Database):
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Database`. The copy of each run and session is consistent in itself."""
+        """See `Database`. Each run or session is copied as of one moment, but the store as a whole is not."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:
@@ -181,7 +181,7 @@ class PostgresDatabase(Database):
                 await copy.close()
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Raise UsageError: a database is not replaced by a backup."""
+        """Raise UsageError, because a backup cannot replace a database."""
         raise UsageError(
             "a backup is put into PostgreSQL by `reasonry store copy FILE URL`; name an empty database, or another "
             "schema of this one with ?reasonry_schema=NAME"
@@ -260,14 +260,14 @@ class PostgresDatabase(Database):
             except PoolTimeout:
                 if left <= PATIENCE_S:
                     raise
-                # The pool continues trying; a connection of one's own tells why there is none.
+                # The pool keeps trying. A separate connection raises the error that tells why.
                 self._connect(until).close()
 
     def _open_pool(self, until: float) -> ConnectionPool[TimedConnection]:
         """Open the pool. The first connection checks the server and creates the tables."""
         with self._start:
             if self._pool is None:
-                # The error of the call that waits for the pool says the same.
+                # Silence the pool's log: the call that waits for the pool raises the same error.
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 with contextlib.closing(self._connect(until)) as db:
                     _check_server(db, self._address)
@@ -294,7 +294,7 @@ class PostgresDatabase(Database):
 
     def _configure(self, db: Any) -> None:
         keep_any_text(db)
-        # Others would wait for the locks of a process that is frozen in a transaction, for as long as it is.
+        # Without limits, other processes would wait for the locks of a process that is frozen in a transaction.
         limits = _set_limits(LIMIT_S, "SET")
         db.execute(
             f"SET search_path TO {self._address.schema}, public; SET client_encoding TO 'UTF8'; {limits}"
@@ -345,7 +345,7 @@ def _migrate(db: Any, address: Address) -> None:
     if _is_there(db, f"{name}.migration") and not any(_pending(db, address)):
         return
     with db.transaction():
-        # Another process may have been quicker, or is at it.
+        # Another process may have applied the migrations, or may be applying them now.
         db.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
         db.execute(
@@ -354,11 +354,11 @@ def _migrate(db: Any, address: Address) -> None:
         steps, scripts = _pending(db, address)
         schema.apply(db, POSTGRES, steps)
         for script, text in scripts.items():
-            # A script has several statements, which the server takes at once only where there are no parameters.
+            # A script has several statements. The server accepts them in one request only without parameters.
             db.execute(text or "SELECT 1", prepare=False)
             db.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
         if len(steps) == len(schema.MIGRATIONS):
-            # A server may lack the extension, or not let this user have it; then searches read the texts.
+            # The server may lack the extension or forbid it to this user. Searches then read all texts.
             with contextlib.suppress(psycopg.Error), db.transaction():
                 for statement in ADD_INDEX:
                     db.execute(statement)
@@ -370,7 +370,7 @@ def _pending(db: Any, address: Address) -> tuple[tuple[schema.Migration, ...], d
     ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
     steps = schema.pending(ours, address.name)
     scripts = jobs.pending_scripts({*every})
-    # Tables that older workers need stay until they have ended.
+    # Scripts with `_post_` in their names would break older workers, so they wait until these have ended.
     is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
     while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
         del scripts[last]
@@ -399,6 +399,6 @@ def _first_line(error: psycopg.Error) -> str:
     if _is_timeout(error):
         return "it does not answer"
     lines = (error.diag.message_primary or str(error)).strip().splitlines()
-    # Lines that are indented are advice on the one before.
+    # An indented line is advice about the line before it.
     lines = [line for line in lines if not line.startswith("\t")]
     return lines[-1][:200] if lines else type(error).__name__

@@ -4,28 +4,28 @@ Seed 002, "Pipeline Stage Overview".
 
 Algorithm, for a query q, with the analysis history H:
 
-    level, dimensions, order ← Complexity(q, H, what went wrong)       complexity_analysis
-    P_1 … P_k ← Plan(q, H), side by side                               plan_generation
-    P ← argmax_i score(P_i), the first of equals, judged together      plan_evaluation
+    level, dimensions, order ← Complexity(q, H, setbacks)              complexity_analysis
+    P_1 … P_k ← Plan(q, H), in parallel                                plan_generation
+    P ← argmax_i score(P_i), scored at once; the first wins a tie      plan_evaluation
     for each task t of P, in order:
-        x ← t as the input of its resource                             query_conversion, of tools alone
-        r ← resource(x), again with the error up to the limit          task_execution
-        H ← H + r if r is ACCEPTED; else nothing of r is kept          quality_evaluation
+        x ← t as the input of its resource, only for tools             query_conversion
+        r ← resource(x); after an error, tried again up to the limit   task_execution
+        H ← H + r if r is ACCEPTED; otherwise r is dropped             quality_evaluation
     repeat from the first line, or stop                                iteration_decision
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles an open point. A plan with the wrong number of tasks for its complexity is requested
-again; without a complexity it has 2 to 6 tasks. A task of `knowledge` or `logic_kernel` is its own input and skips the
-conversion. Small documents are shown instead of searched, and planners see the beginnings of documents. Questions show
-results as text. Another iteration begins with the first stage, not with planning. A focused answer may also be a
-`choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed;
-`concurrent_tasks` runs independent tasks side by side, and a new conversion then waits until the other tasks have run.
-Without a usable plan the run fails, or closes with the results of earlier iterations; without accepted results it
-fails; a task is given up after its retries. Every path to the end leads through the decision, which is not asked if it
-is already settled. A verifier checks the answer (the focused value, if there is one); a refuted answer is asked for
-again, with the reason. If no reply can be read, the complexity stays unknown, the decision is to stop, the accepted
-results replace the synthesis, and the final answer replaces the value, unchecked, if it is a legal value.
+*Differs from the seed*, or settles its open points. A plan whose task count does not fit the complexity is requested
+again; without a complexity, a plan has 2 to 6 tasks. A task of a built-in resource is its own input and skips the
+conversion. Small documents are shown whole, not searched; planners see the beginnings of large documents. Questions
+show results as text. Another iteration begins with the first stage, not with planning. A focused answer may also be a
+`choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed. With
+`concurrent_tasks`, independent tasks run in parallel, and a failed tool call gets a new input after the other tasks. A
+task fails after its last retry. Without a usable plan, the run ends with the results of earlier iterations. Without
+accepted results, the run fails. Every path to the end leads through the iteration decision; for a settled decision, the
+model is not asked. A verifier checks the answer (the focused value, if there is one). A refuted answer is asked for
+again, with the reason. If no reply can be read, the complexity remains unknown, the iterations stop, the accepted
+results replace the synthesis, and the final answer, if it is a legal value, becomes the unchecked focused value.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stages 5 to 7: the decision, the synthesis and the focused answer; and the result, at any time."""
+"""Stages 5 to 7 (iteration decision, synthesis, focused answer), and the result of an analysis at any time."""
 
 import re
 from collections.abc import Sequence
@@ -51,14 +51,14 @@ _BESIDE = lazy_pattern(
     r"<(?P<name>key_findings|title|headline|image_caption)>(?P<text>.{0,4000}?)</(?P=name)(?:>|\s*\Z)",
     re.DOTALL,
 )
-"""The marked parts of a synthesis besides its answer."""
+"""The parts of a synthesis that have tags of their own: all parts but the answer."""
 
 
 # -- stage 5: iteration
 
 
 def decide(s: State) -> Body:
-    """Repeat from the first line, or stop. Not asked if settled."""
+    """Start another iteration, or stop. The model is not asked if the decision is already settled."""
     if s.ended is not None:
         return _close(s)
     minimum, maximum = s.options.iterations
@@ -105,9 +105,9 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 
 
 def synthesize(s: State) -> Body:
-    """Findings, answer ← Synthesis(q, H). The answer is verified here unless a focused value follows.
+    """Ask for the synthesis of all accepted results: findings, answer ← Synthesis(q, H).
 
-    The accepted results replace an unreadable synthesis.
+    The answer is verified here unless a focused value follows. The accepted results replace an unreadable synthesis.
     """
     task = SYNTHESIZE.format(none="" if s.accepted else NOTHING_ACCEPTED)
     mark = f"{BESIDE.format(caption=CAPTION if s.options.image else '')} {FINAL}"
@@ -117,7 +117,7 @@ def synthesize(s: State) -> Body:
     (answer,) = yield request(s, question, give_failures=True)
     before = s.unchecked
     if isinstance(answer, Failed):
-        # After an answer proved wrong the results may say the same.
+        # After a refuted answer, the accepted results may contain the same answer.
         results = accepted_text(s) if answer.code == UNREADABLE and not s.final.refuted else None
         if results is None:
             return fail(s, "error", answer.message, answer.code)
@@ -152,7 +152,7 @@ def synthesis_text(made: SynthesisReply) -> str:
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
-    """Read the synthesis: data, or text with marks. An image requires a caption."""
+    """Read the synthesis from JSON, or from text with tags. If an image is wanted, the caption is required."""
     reading = read_form(replies, SynthesisReply)
     if isinstance(reading, Unreadable):
         return reading
@@ -169,7 +169,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 
 def _propose(state: State, text: str) -> State:
-    """Set the answer, marked as unchecked if an earlier reply was unreadable."""
+    """Set the answer. Mark it as unchecked if an earlier reply was unreadable."""
     final = state.final.propose(text)
     return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
 
@@ -178,7 +178,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """One allowed value ← Focus(answer), then verified. Without a value the run fails."""
+    """Ask for one allowed value, Focus(answer), and verify it. Without a value, the run fails."""
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -195,7 +195,7 @@ def focus(s: State) -> Body:
     )
     (answer,) = yield request(s, question, give_failures=True)
     if isinstance(answer, Failed):
-        # A final answer that is itself unchecked says nothing of the value.
+        # An unchecked final answer must not decide the value.
         is_unread = answer.code == UNREADABLE and not s.unchecked
         value = wanted.value(str(made.final_answer)) if is_unread else None
         why = f"the value is the final answer's; no reply could be read: {answer.message}"
@@ -215,7 +215,7 @@ def focus(s: State) -> Body:
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
-    """Read the value. An illegal value is asked for again."""
+    """Read the value. After an illegal value, the model is asked again."""
     assert state.focus is not None, "asked only where one is wanted"
     reading = read_form(replies, FocusReply)
     if isinstance(reading, Unreadable):
@@ -225,11 +225,11 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     return (value, reading[1]) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 
-# -- where a limit leaves room for one question
+# -- the end at a limit that allows only one more question
 
 
 def close(s: State) -> Move:
-    """Synthesise the accepted results, or focus them directly if a value is wanted."""
+    """Ask the last question: for the synthesis, or directly for the focused value if a value is wanted."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -242,7 +242,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results, the best result before a synthesis."""
+    """Return the accepted results as one text, or None. Until there is a synthesis, this text is the answer."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )
@@ -250,7 +250,7 @@ def accepted_text(state: State) -> str | None:
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the focused value, else the final answer, else the accepted results."""
+    """Return the result so far: the focused value if one is wanted, else the final answer or the accepted results."""
     made, (reason, detail) = state.synthesis, state.ended or ("success", "")
     answer = accepted_text(state) if made is None else state.final.text
     if state.focus is not None:
@@ -279,7 +279,7 @@ class AnalysisDetails(AnswerDetails):
 
 
 def document(state: State) -> dict[str, Any]:
-    """Return the analysis for the result document."""
+    """Return the details of the analysis for the result document."""
     made, focus, focused = state.synthesis, state.focus, state.focused
     iterations = [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)]
     warnings = [each.unscored for each in state.iterations if each.unscored]

@@ -27,7 +27,7 @@ class Focus(Struct, frozen=True):
     """The requested form of a focused answer.
 
     Attributes:
-        kind: The type as the user spelled it.
+        kind: The type in its canonical spelling, as in `TYPES`.
         words: The allowed words; empty for a number.
     """
 
@@ -36,7 +36,7 @@ class Focus(Struct, frozen=True):
 
     @property
     def rule(self) -> str:
-        """The rule for a value, as the end of a sentence."""
+        """The rule that a value must satisfy, worded as the end of a sentence."""
         return f"exactly one of: {' | '.join(self.words)}" if self.words else "a number, without a unit"
 
     @property
@@ -54,13 +54,13 @@ class Focus(Struct, frozen=True):
         text = str(raw).strip().casefold()
         allowed = [word for word in self.words if word.casefold() in (text, text.strip(" .!*_`\"'"))]
         if isinstance(raw, bool):
-            # A truth value is the word for it: the first of a pair such as yes/no.
+            # A truth value stands for a word: `yes` or `true`, `no` or `false`.
             allowed = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
         return allowed[0] if len(allowed) == 1 else None
 
 
 def focus_of(written: str) -> Focus | None:
-    """Read a type of focused answer. None for `none`.
+    """Read the type of a focused answer. Return None if the type is `none`.
 
     Raises:
         ValueError: The type is unknown, or it has fewer than two different choices.

@@ -1,6 +1,6 @@
-"""The forms of all replies, in the pipeline's order, and results as questions show them.
+"""The forms of all replies, in the pipeline's order, and the text in which questions show results.
 
-The result document keeps data as data. A question shows it as text, without JSON and without scores.
+The result document contains results as data. Questions show results as text, without JSON and without scores.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def suggested_tasks(self) -> str:
-        """The fewest and the most tasks of a plan at this level."""
+        """The fewest and the most tasks of a plan at this level, as text: `2-3`."""
         return "{}-{}".format(*TASKS[self.complexity_level])
 
 
@@ -179,7 +179,7 @@ class FocusReply(Struct, frozen=True, kw_only=True):
 
 
 def found_text(passages: Any) -> str:
-    """Format findings: passages with their numbers, other results unchanged."""
+    """Format the passages that a search found, with their numbers. Another kind of result becomes plain text."""
     return passages_text(passages) if isinstance(passages, list) else evidence_text(passages)
 
 
@@ -212,7 +212,7 @@ def _logic(result: Mapping[str, Any]) -> Iterator[str]:
     yield from result.get("steps") or ()
     yield f"Conclusion: {result.get('conclusion', '')}"
     check = result.get("check")
-    # A check that came to nothing says nothing of the deduction.
+    # A check with the verdict `unknown` says nothing about the deduction.
     if isinstance(check, Mapping) and check.get("verdict") == "unknown":
         return
     if result.get("formal_claim"):

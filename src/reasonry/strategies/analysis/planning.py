@@ -1,4 +1,4 @@
-"""Stages 1 to 3: complexity, candidate plans, and the plan that is selected."""
+"""Stages 1 to 3: complexity, candidate plans, and the selection of a plan."""
 
 import re
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ ANGLES = (
     "look for what speaks against the obvious answer",
 )
 
-# Stage 3, plan evaluation, with the seed's criteria: all plans side by side.
+# Stage 3, plan evaluation, with the seed's criteria. One question shows all plans.
 PLANS = """Resources that tasks can use: {resources}.
 
 {count} plans were drafted.
@@ -66,18 +66,18 @@ _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\
 
 
 def receive(s: State) -> Body:
-    """List the user's documents, then rate the complexity if this is enabled."""
+    """List the user's documents. Then go to the complexity analysis if it is enabled, else to planning."""
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
-        # A retriever without an overview of its documents is only searched.
+        # A retriever that gives no overview of its documents can still be searched.
         with suppress(msgspec.ValidationError):
             s = replace(s, overview=msgspec.convert(getattr(found, "value", None), Overview))
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 
 
 def documents_shown(state: State) -> str:
-    """Format the user's documents for a question: small documents whole, other documents with their beginnings."""
+    """Format the user's documents for a question: whole if they are small together, otherwise only their beginnings."""
     documents, passages = state.overview.documents, state.overview.passages
     if not documents:
         return ""
@@ -91,7 +91,7 @@ def documents_shown(state: State) -> str:
 
 
 def size_up(s: State) -> Body:
-    """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
+    """Rate the complexity of the query: level, dimensions, order ← Complexity(q, H, setbacks)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
     (answer,) = yield request(s, s.question("complexity", COMPLEXITY, *material), give_failures=True)
     if isinstance(answer, Reply):
@@ -100,7 +100,7 @@ def size_up(s: State) -> Body:
         s = replace(s, history=(*s.history, text)).with_iteration(complexity=found)
         thought = Thought(text, data={"complexity_level": found.complexity_level})
     elif answer.code == UNREADABLE:
-        # As without the stage, which is an option.
+        # The run continues as if the option `complexity_analysis` were off.
         thought = Thought(f"The complexity is unknown: {answer.message}")
     else:
         return fail(s, "error", answer.message, answer.code)
@@ -108,7 +108,7 @@ def size_up(s: State) -> Body:
 
 
 def complexity_text(found: Complexity, number: int) -> str:
-    """Format the complexity for the history."""
+    """Format the complexity for the analysis history."""
     parts = {
         f"Complexity, iteration {number}": found.complexity_level,
         "Dimensions": "; ".join(found.dimensions),
@@ -124,7 +124,7 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 
 def draft_plans(s: State) -> Body:
-    """P_1 … P_k ← Plan(q, H), side by side. A single plan needs no scores."""
+    """Ask for k plans in parallel: P_1 … P_k ← Plan(q, H). If all plans are equal, select the first without scores."""
     numbers = range(1, s.options.candidate_plans + 1)
     answers = yield request(s, *(_plan_question(s, number) for number in numbers), give_failures=True)
     failures = [answer for answer in answers if isinstance(answer, Failed)]
@@ -169,9 +169,9 @@ def _plan_question(state: State, number: int) -> Ask:
 
 
 def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
-    """Read a plan. Every task needs an existing resource, a query, and references to earlier tasks only.
+    """Read a plan. Each task needs an existing resource and a query, and may depend only on earlier tasks.
 
-    At the last try a plan loses its unexecutable tasks, and their number does not matter.
+    At the last try, tasks that cannot be executed are dropped, and any number of tasks is accepted.
     """
     reading = read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
@@ -187,7 +187,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
         elif any(not 1 <= earlier < number for earlier in task.depends_on):
             faults.append(f"task {number}: depends_on may name earlier tasks only, by their numbers from 1")
         else:
-            # Where a task is lost, those after it have other numbers.
+            # After a dropped task, the later tasks have other numbers.
             depends_on = tuple(places[earlier] for earlier in task.depends_on if earlier in places)
             tasks.append(replace(task, resource_name=card.name, depends_on=depends_on))
             places[number] = len(tasks)
@@ -205,7 +205,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
 
 
 def _task_counts(state: State) -> tuple[int, int]:
-    """Return the fewest and the most tasks of a plan, of any level if the complexity is unknown."""
+    """Return the fewest and the most tasks of a plan at the query's level, or at any level if it is unknown."""
     return TASKS[state.now.complexity.complexity_level] if state.now.complexity else (2, 6)
 
 
@@ -220,7 +220,7 @@ def select_plan(state: State, index: int) -> State:
 
 
 def plan_letter(number: int) -> str:
-    """Return the letter of a candidate plan. The first is A."""
+    """Return the letter of a candidate plan, which is A for the first plan."""
     return chr(ord("A") + number - 1)
 
 
@@ -233,7 +233,7 @@ def plan_branch(state: State, plan: Plan) -> str:
 
 
 def choose_plan(s: State) -> Body:
-    """P ← argmax_i score(P_i), the first of equals."""
+    """Ask for scores and select the best plan: P ← argmax_i score(P_i). On a tie, select the first plan."""
     (reply,) = yield request(s, _score_question(s), give_failures=True)
     plans = {plan.name: plan for plan in s.now.plans}
     if isinstance(reply, Failed):
@@ -249,7 +249,7 @@ def choose_plan(s: State) -> Body:
 
 
 def _verdicts(state: State) -> list[Thought]:
-    """Return a thought for each plan with its scores, and a thought for the selection."""
+    """Return a thought for each plan, with its score, and a thought for the selection."""
     thoughts = list[Thought]()
     for plan in state.now.plans:
         text = f"Plan {plan.name}: {plan.shown_score}. {plan.reason}".strip()
@@ -280,7 +280,7 @@ def _score_question(state: State) -> Ask:
 
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
-    """Read the scores of all plans in their order. All plans need a score; at the last try one score is enough."""
+    """Read the scores, in the order of the plans. Every plan needs a score; at the last try, one score is enough."""
     reading = read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading

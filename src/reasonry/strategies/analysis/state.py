@@ -1,4 +1,4 @@
-"""The options, the tasks, and the state between two answers of an analysis.
+"""The options, the tasks and the state of an analysis.
 
 Every prompt begins with the query, the context and the growing analysis history; the instruction comes last. Each
 prompt thus repeats the beginning of the previous prompt, and providers can cache it.
@@ -110,14 +110,14 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """The fewest and the most iterations: the user's, else the mode's."""
+        """The fewest and the most iterations, from the user's options or else from the mode."""
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
 
     @property
     def resources(self) -> tuple[ToolCard, ...]:
-        """The resources of tasks: built-in ones (programs only with a sandbox), then the given tools."""
+        """The resources for tasks: the built-in resources (programs only with a sandbox), then the user's tools."""
         programs = [PY_EXECUTOR for card in self.tools if card.name == PY_EXECUTOR.name]
         extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
         return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
@@ -127,11 +127,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
     """A task of the selected plan and its progress.
 
     Attributes:
-        number: The number in its plan, from 1.
-        at: The stage that handles it next; `waiting` before it is opened, `over` at its end.
-        program: The last program written for it.
+        number: The position of the task in its plan, from 1.
+        at: The stage that handles the task next. `waiting`: the task is not started. `over`: the task has ended.
+        program: The last program that the model wrote for the task.
         errors: The errors of failed attempts.
-        judgement: The verdict of its author on the result, if the question asked for it.
+        judgement: The model's verdict on its own result, if the question asked for a verdict.
     """
 
     resource_name: str
@@ -150,17 +150,17 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """The number and the resource."""
+        """The title for people: `Task 2 (knowledge)`."""
         return f"Task {self.number} ({self.resource_name})"
 
     @property
     def id(self) -> str:
-        """The id in the result document."""
+        """The id of the task in the result document."""
         return f"{iteration_id(self.iteration)}/task-{self.number}"
 
     @property
     def document(self) -> dict[str, Any]:
-        """The task for the result document."""
+        """The task as data for the result document."""
         return {
             "id": self.id,
             "resource_name": self.resource_name,
@@ -178,26 +178,26 @@ class Plan(Struct, frozen=True, omit_defaults=True):
     """A candidate plan, with its score."""
 
     name: str
-    """The letter. The first plan of an iteration is A."""
+    """The letter of the plan. The first plan of an iteration is A."""
     tasks: tuple[PlannedTask, ...]
     score: float | None = None
     reason: str = ""
 
     @property
     def shown_score(self) -> str:
-        """The score for people."""
+        """The score as text for people: `85/100`, or `no score`."""
         return "no score" if self.score is None else f"{round(self.score, 1):g}/100"
 
     @property
     def text(self) -> str:
-        """The tasks, numbered."""
+        """The tasks as numbered lines."""
         return "\n".join(
             f"{n}. {task.resource_name}: {task.task_query}" for n, task in enumerate(self.tasks, 1)
         )
 
 
 def iteration_id(number: int) -> str:
-    """Return the id of an iteration in the result document. It is the prefix of its plans' and tasks' ids."""
+    """Return an iteration's id in the result document, which is the prefix of the ids of its plans and tasks."""
     return f"iteration-{number}"
 
 
@@ -212,9 +212,9 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
     complexity: Complexity | None = None
     plans: tuple[Plan, ...] = ()
     dropped: tuple[str, ...] = ()
-    """The faults of unusable plans."""
+    """The faults of the plans that could not be used."""
     unscored: str = ""
-    """The reason why the plans have no scores, if scores were requested."""
+    """Why the plans have no scores although scores were requested; otherwise empty."""
     selected: int | None = None
     """The index of the selected plan."""
     decision: DecisionReply | None = None
@@ -229,14 +229,14 @@ class Document(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True, omit_defaults=True):
-    """The retriever's list of documents, with all passages of small documents."""
+    """The retriever's list of documents, and all their passages if the documents are small together."""
 
     documents: tuple[Document, ...]
     passages: tuple[dict[str, Any], ...] | None = None
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """An analysis between two answers."""
+    """The state of an analysis."""
 
     options: Options
     overview: Overview = Overview(())
@@ -246,11 +246,11 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     history: tuple[str, ...] = ()
     """The analysis history of findings, accepted results and feedback. Entries are only added."""
     ended: tuple[str, str] | None = None
-    """The reason for the end of the work: (reason, detail)."""
+    """Why the work has ended: (reason, detail)."""
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
     unchecked: str = ""
-    """The question before the answer without a readable reply, and the replacement for that reply."""
+    """Why the answer is unchecked: which reply could not be read, and which text replaced it."""
 
     @property
     def now(self) -> Iteration:
@@ -264,7 +264,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def focus(self) -> Focus | None:
-        """The requested focused answer."""
+        """The requested type of focused answer, if any."""
         return focus_of(self.options.focused_answer_type)
 
     @property
@@ -283,16 +283,16 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(task for task in self.tasks if task.iteration == self.number)
 
     def with_iteration(self, **changes: Any) -> State:
-        """Replace members of the current iteration."""
+        """Return the state with these members of the current iteration changed."""
         return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
     def with_tasks(self, *changed: Task) -> State:
-        """Replace tasks."""
+        """Return the state with these tasks in place of their earlier versions."""
         by_id = {task.id: task for task in changed}
         return replace(self, tasks=tuple(by_id.get(task.id, task) for task in self.tasks))
 
     def end_work(self, reason: str, detail: str) -> State:
-        """End the work. Unfinished tasks are skipped."""
+        """End the work, and mark unfinished tasks as skipped."""
         tasks = tuple(
             task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
             for task in self.tasks
@@ -314,9 +314,9 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         """Build a question: query, context and history first, the instruction last.
 
         Args:
-            material: The material for the instruction.
+            material: Texts between the history and the instruction, such as the task at hand.
             with_history: Whether to show the analysis history.
-            about: An id in the result document. Defaults to the current iteration.
+            about: The id of the question's subject in the result document. Defaults to the current iteration.
             parts: Further members of the question: `by`, `form`, `mark`, `sample`.
         """
         head = f"Query: {self.problem}"

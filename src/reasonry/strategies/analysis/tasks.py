@@ -1,10 +1,9 @@
-"""Stage 4: tasks are opened, converted to the input of their resource, executed and judged.
+"""Stage 4: open the tasks, convert them to inputs of their resources, execute them, and judge the results.
 
-    knowledge passages found in large documents, then a reply of the model logic_kernel deduced; a checker, if any,
-    checks a formal claim py_executor the program is written and run any tool converted, called
-
-Tasks run one after another. With `concurrent_tasks`, independent tasks pass through the stages together. Only accepted
-results enter the analysis history.
+For `knowledge`, the model answers, with passages from large documents. For `logic_kernel`, the model deduces, and a
+checker (if any) checks its formal claim. For `py_executor`, the model writes a program, which is run. For any other
+tool, the model writes the input, and the tool is called. Tasks run one after another. With `concurrent_tasks`,
+independent tasks pass through the stages together. Only accepted results enter the analysis history.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -79,9 +78,9 @@ REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
     "logic_kernel": (forms.LogicReply, forms.JudgedLogicReply),
     "py_executor": (forms.CodeReply, forms.CodeReply),
 }
-"""The model's reply as a resource, without and with its own verdict.
+"""The forms of the model's reply for each resource: without and with the model's own verdict on its result.
 
-A program's result is known only after it has run.
+The reply with a program has no verdict, because the result is known only after the program has run.
 """
 
 
@@ -89,7 +88,7 @@ A program's result is known only after it has run.
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the next stage of the open tasks. Open new tasks after them, and end after the last task."""
+    """Go to the next stage that open tasks need. If no task is open, open new tasks, or end after the last task."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -120,7 +119,7 @@ def _tasks_at(state: State, stage: str) -> list[Task]:
 
 
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
-    """Book a failed attempt. The task ends after its last attempt, or at once without a sandbox."""
+    """Record a failed attempt. The task ends after its last attempt, or at once if a sandbox is needed but missing."""
     errors = (*task.errors, failure.message)
     if len(errors) > state.options.execution_retry_limit or failure.code == UNAVAILABLE:
         return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
@@ -154,7 +153,7 @@ def _question(state: State, task: Task, kind: str, instruction: str, *material: 
 
 
 def convert(s: State) -> Body:
-    """X ← t as the input of its resource. An unreadable input is asked for again within the limit."""
+    """Ask for each task as an input of its resource, x ← t. After an unreadable input, ask again up to the limit."""
     tasks = _tasks_at(s, "query_conversion")
     answers = yield request(s, *(_conversion(s, task) for task in tasks), give_failures=True)
     changed = [
@@ -180,7 +179,7 @@ def _conversion(state: State, task: Task) -> Ask:
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read an input, which has to fit the schema of its resource."""
+    """Read the input of a resource, and check it against the schema of the resource."""
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
     reading = read_form(replies[-1], forms.ConversionReply)
@@ -198,7 +197,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
 
 
 def execute(s: State) -> Body:
-    """R ← resource(x): an attempt at each open task, side by side."""
+    """Make one attempt at each open task, in parallel: r ← resource(x)."""
     changed = list[Task]()
     under_way: list[tuple[Task, Attempt, Any]] = [
         (task, ATTEMPTS.get(task.resource_name, _call)(s, task), None)
@@ -222,11 +221,11 @@ def execute(s: State) -> Body:
 
 
 Attempt = Generator[Effect, Any, Task]
-"""An attempt at a task. It yields its effects one after another and returns the task."""
+"""A generator for one attempt at a task. It yields its effects one at a time, and returns the changed task."""
 
 
 def _require(effect: Effect) -> Generator[Effect, Any, Any]:
-    """Yield an effect and return its result. A failure is raised and fails the attempt."""
+    """Yield an effect and return its result. If the effect fails, raise EffectFailed, which ends the attempt."""
     answer = yield effect
     if isinstance(answer, Failed):
         raise EffectFailed(answer)
@@ -234,7 +233,7 @@ def _require(effect: Effect) -> Generator[Effect, Any, Any]:
 
 
 def _answer(state: State, task: Task) -> Attempt:
-    """Find passages in the user's documents (small documents are shown whole), and ask the model for its knowledge."""
+    """Find passages in the user's documents, or take small documents whole, and ask the model for its knowledge."""
     passages: Any = state.overview.passages
     if passages is None and RETRIEVER in state.tool_names:
         found = yield from _require(CallTool(RETRIEVER, {"query": task.task_query}, about=task.id))
@@ -245,7 +244,7 @@ def _answer(state: State, task: Task) -> Attempt:
 
 
 def _deduce(state: State, task: Task) -> Attempt:
-    """Ask the model for a deduction, and check its formal claim. A failed check decides nothing."""
+    """Ask the model for a deduction, and check its formal claim. If the checker fails, the verdict is `unknown`."""
     result = yield from _require(_performance(state, task))
     claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
@@ -267,7 +266,7 @@ def _compute(state: State, task: Task) -> Attempt:
 
 
 def _call(state: State, task: Task) -> Attempt:
-    """Call the tool. After a failure its input is written again."""
+    """Call the tool. After a failure, the model writes a new input for the tool."""
     returned = yield CallTool(task.resource_name, task.tool_input, about=task.id)
     if isinstance(returned, Failed):
         return _book_failure(state, replace(task, at="query_conversion"), returned)
@@ -275,11 +274,11 @@ def _call(state: State, task: Task) -> Attempt:
 
 
 ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
-"""The attempts of built-in resources. Any other resource is a tool."""
+"""The attempt for each built-in resource. Any other resource is a tool, for which `_call` makes the attempt."""
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Give a task its result, and its author's verdict unless a check decided."""
+    """Give a task its result, and the model's own verdict on the result unless a checker was called."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
@@ -320,7 +319,7 @@ def _reply_form(state: State, resource: str) -> type[Struct]:
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read the model's reply as a resource."""
+    """Read the model's reply in the form of the task's resource."""
     reading = read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
     if isinstance(reading, Unreadable):
         return reading
@@ -331,7 +330,7 @@ def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str,
 
 
 def judge(s: State) -> Body:
-    """H ← H + r if r is ACCEPTED, else r is dropped. Asks nothing if the author has judged its own result."""
+    """Judge the results: H ← H + r if r is ACCEPTED. A result with the model's own verdict is not judged again."""
     tasks = _tasks_at(s, "quality_evaluation")
     due = [task for task in tasks if task.judgement is None]
     answers = yield request(s, *(_judgement(s, task) for task in due), give_failures=True)
@@ -369,7 +368,7 @@ def _judgement(state: State, task: Task) -> Ask:
 
 def _entry(state: State, task: Task) -> str:
     head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
-    # An agent's word on its checks goes where its result goes.
+    # If the author judged its own result, its reason enters the history with the result.
     own = f"\nChecked: {task.reason}" if state.options.judge_own_results and task.reason else ""
     return f"{head}\n{_result_text(state, task)}{own}"
 
@@ -379,11 +378,11 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
     return cut(shown, state.options.max_result_chars)
 
 
-# -- what did not work
+# -- setbacks
 
 
 def setbacks(state: State, iterations: Iterable[int]) -> str:
-    """List the setbacks of these iterations: rejections, failures, unusable plans."""
+    """List the setbacks of these iterations: rejected, failed and skipped tasks, and unusable plans."""
     lines = [
         f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {task.reason}'
         for task in state.tasks

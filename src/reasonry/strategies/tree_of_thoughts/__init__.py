@@ -1,4 +1,4 @@
-"""Tree of thoughts: several candidates at every step, each valued, the promising candidates followed.
+"""Tree of thoughts: propose several candidates for every step, value each, and follow the promising candidates.
 
 Yao et al. 2023, "Tree of Thoughts: Deliberate Problem Solving with Large Language Models", arXiv:2305.10601. The
 stages come from seed 000; the options, statuses and termination reasons from seed 004.
@@ -13,16 +13,16 @@ stages come from seed 000; the options, statuses and termination reasons from se
 In the paper's symbols, k is `branching_factor`, b is `beam_width` (and `expand_width`), and T is `max_depth`. Its set-
 up for the game of 24 is `bfs` with b = 5.
 
-Differs from the paper. A single question values all children of a node, each checked in words first; with
-`score_with_proposals` the proposals come with scores. An only child is not valued. Nodes may be expanded best first
-over all levels, as in seed 004. A search also ends at a score, at convergence, or at a limit of nodes or time, checked
-after each round in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier sees every thought
-before it is valued: a refuted thought is pruned, a proved thought ends the search at any depth. A thought with a false
-equation is pruned too. Before the search ends, the answer is asked for: if the best path has none, or the verifier
-refutes it, the path is pruned and the search continues. If all steps of a node are proved wrong, the node is asked for
-other steps, with the reasons, `max_reasks` times; then it is refuted itself. An empty proposal closes its node, and a
-node valued 0 waits. If nothing else is left, the search returns to the highest level that can still be asked, the first
-step before the second. It thus ends without an answer only if no question is left. The preset `seed` has none of these.
+Differs from the paper. One question checks all children of a node in words, and values them; with
+`score_with_proposals`, the proposals come with scores. A thought without a rival is not valued. Nodes may be expanded
+best first over all levels (seed 004). A search also ends at a score, at convergence, or at a limit of nodes or time,
+checked after each round in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier sees every
+thought before it is valued: a refuted thought is pruned, and a proved thought ends the search at any depth. A false
+equation is pruned too. Before the end, the model is asked for the answer; if there is none, or the verifier refutes it,
+the path is pruned and the search continues. If all steps of a node are proved wrong, the model is asked for other
+steps, with the reasons, `max_reasks` times; then the node is refuted. An empty proposal closes its node. A node valued
+0 is expanded last. If nothing else is left, the search returns to the expandable level nearest the root, so it ends
+without an answer only if no question is left. The preset `seed` turns off the last four rules.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,15 +45,15 @@ from .state import ROOT, Node, Options, State, children, grow, note_replies, pat
 from .traversal import choose_next, prune_best, why_stop
 
 UNKNOWN = 0.5
-"""The score of a thought with an unreadable score."""
+"""The score of a thought whose score could not be read."""
 
 NO_ANSWER = "There is no answer."
 EMPTY = Failed(UNREADABLE, "it proposes no thought")
-"""An empty proposal under the preset `seed`: unreadable, and not asked for again."""
+"""The failure that stands for an empty proposal under the preset `seed`. The model is not asked again."""
 
 
 def begin(problem: str, options: Options) -> State:
-    """S_0 = {x}."""
+    """Begin the search with the problem as the root: S_0 = {x}."""
     return State(options=options, nodes={ROOT: Node(ROOT, problem)})
 
 
@@ -61,7 +61,7 @@ def begin(problem: str, options: Options) -> State:
 
 
 def expand(to: str) -> Callable[[State], Body]:
-    """S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}. The first step is proposed before its branches are opened."""
+    """Return a body that proposes steps, S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}, then goes to stage `to`."""
 
     def stage(s: State) -> Body:
         if s.fresh or all(s.nodes[name].closed for name in s.expanding):
@@ -74,7 +74,7 @@ def expand(to: str) -> Callable[[State], Body]:
             replies = tuple(EMPTY if isinstance(each, Reply) and not each.value else each for each in replies)
         lost = [reply for reply in replies if isinstance(reply, Failed)]
         s = replace(s, errors=(*s.errors, *_unread(s, replies)))
-        # A node whose steps could not be read stays a leaf, as long as the tree has another node.
+        # A node whose proposals could not be read remains a leaf, unless the tree has no other node.
         is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
         is_bare = is_bare and len(lost) == len(replies)
         if fatal := next((reply for reply in lost if is_bare or reply.code != UNREADABLE), None):
@@ -91,7 +91,7 @@ def expand(to: str) -> Callable[[State], Body]:
 
 
 def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
-    """Return the codes of unreadable proposals, and of proposals without a score."""
+    """Return an error code for each unreadable reply, and for each reply in which a proposal lacks a score."""
     lost = [reply for reply in replies if isinstance(reply, Failed) and reply.code == UNREADABLE]
     partial = [reply for reply in replies if any(each.score is None for each in _proposals_in(reply))]
     without = len(partial) if s.options.proposes_scores else 0
@@ -101,7 +101,7 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
 def _new_children(
     s: State, parent: str, reply: Reply | Failed, number: int
 ) -> Iterator[tuple[Node, Thought]]:
-    """Yield a node's new proposals as nodes, the first with this number."""
+    """Yield each new proposal as a child node of `parent`, with its thought. `number` is the first child's number."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
     had = {normal(node.content) for node in known}
     new = (each for each in distinct(_proposals_in(reply)) if normal(each.thought) not in had)
@@ -121,7 +121,7 @@ def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
 
 
 def evaluate(s: State) -> Body:
-    """V_t = V(p, S'_t). Refuted thoughts are pruned, a proved thought ends the search, and the rest are valued."""
+    """Value the new thoughts: V_t = V(p, S'_t). Refuted thoughts are pruned, and a proved thought ends the search."""
     new = ((child, s.texts(child.parent or ROOT)) for child in (s.fresh if s.options.verify else ()))
     claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in new]
     verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
@@ -143,7 +143,7 @@ def evaluate(s: State) -> Body:
 
 
 def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
-    """Prune the refuted thoughts. A proved thought is the winner."""
+    """Prune the refuted thoughts. If a thought is proved, it wins and ends the search."""
     s = note_replies(s, "verification", verdicts)
     looked_at = list(zip_longest(s.fresh, verdicts))
     s = replace(s, fresh=tuple(_test(child, verdict, s.problem) for child, verdict in looked_at))
@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether the only new thought has no rival, so that its value decides nothing."""
+    """Whether there is only one new thought, and no rival to it, so that its score would make no difference."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
@@ -221,7 +221,7 @@ def _end_of_round(state: State, fresh: Sequence[Node]) -> Move:
 
 
 def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
-    """Yield the scores of every node's children in the round."""
+    """Yield one thought for each expanded node, with the scores of its new children."""
     for parent in state.expanding:
         group = [child for child in fresh if child.parent == parent]
         if not group:
@@ -236,11 +236,11 @@ def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
         yield Thought(f"Scores: {', '.join(valuations)}", branch=line, score=best, data={"scores": scores})
 
 
-# -- S_t, and on or out
+# -- S_t, and whether to continue
 
 
 def select(s: State) -> Move:
-    """S_t = arg max over S in S'_t of sum of V_t(s)."""
+    """Select the nodes to follow: S_t = arg max over S in S'_t of sum of V_t(s)."""
     s = s if s.reason else choose_next(s)
     if s.reason:
         text = "Nothing is left to follow." if s.chosen is None else f"Best: {_label(s, s.chosen)}"
@@ -250,7 +250,7 @@ def select(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """T = t + 1, or return G(p, arg max of V_T(s), 1), verified.
+    """Continue with t = t + 1, or ask for the answer, G(p, arg max of V_T(s), 1), and verify it.
 
     A path without an answer is pruned. Then the next best path is tried, or the search continues.
     """
@@ -284,7 +284,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the written answer, or the reason why it is missing. After an unreadable reply the path is the answer."""
+    """Return the state, the answer, and why an answer is missing. After an unreadable reply, the path is the answer."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason
@@ -300,7 +300,7 @@ def _follow(s: State, *thoughts: str) -> Move:
 
 
 def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
-    """Prune the best path, which has no answer, and continue with the rest."""
+    """Prune the best path, which has no correct answer, and continue the search without it."""
     assert s.chosen is not None
     text = f"Pruned: {_label(s, s.chosen)}"
     s = prune_best(s, why or "it does not lead to a correct answer")
@@ -313,9 +313,9 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
 
 
 def close(s: State) -> Move | None:
-    """End the search at once. Without valued thoughts, an unvalued thought may be the answer.
+    """End the search at once. If no thought is valued, an unvalued thought may be the answer.
 
-    With a verifier, the best last question is the next proposal, since it may be proved right.
+    With a verifier, return None: the next proposal is then the best last question, since it may be proved right.
     """
     if s.options.verify:
         return None
@@ -332,12 +332,12 @@ def close(s: State) -> Move | None:
 
 
 def formulate(s: State) -> Move:
-    """Return the answer that the stage before has settled."""
+    """Record the answer of the stage `continuation_decision`."""
     return go(s, "path_justification", s.answer or NO_ANSWER)
 
 
 def justify(s: State) -> Move:
-    """Explain by the scores why this path is the best."""
+    """Explain, by the scores, why the chosen path is the best."""
     chosen = s.chosen
     if chosen is None:
         return go(s, "final_response", "No path could be justified: every thought was refuted.")

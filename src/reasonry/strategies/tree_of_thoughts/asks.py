@@ -1,7 +1,7 @@
 """The questions of a search: the prompts, the forms of the replies, and their readers.
 
-The prompts generalise those of the paper. For the game of 24 it proposes `2 + 8 = 10 (left: 8 10 14)`, and values a
-candidate by trying the next steps before it states a likelihood (arXiv:2305.10601, section 4.1 and its code).
+The prompts generalise the paper's prompts. For the game of 24, the paper's prompts ask for steps such as `2 + 8 = 10
+(left: 8 10 14)`, and try the next steps before they state a likelihood (arXiv:2305.10601, section 4.1 and its code).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _SCORED_FORM = inlined_schema(ScoredProposals)
 
 
 def ask_for_thoughts(s: State, parent: str) -> Ask:
-    """Ask for the next steps of a node."""
+    """Build the question for the next steps of a node."""
     options, path, tried = s.options, s.texts(parent), children(s.nodes, parent)
     count, left = options.branching_factor, options.max_depth - s.nodes[parent].depth
     wish = f"Propose {count} different candidates for the" if count > 1 else "Propose the"
@@ -125,7 +125,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
 
 
 def _fate(child: Node) -> str:
-    """Describe the fate of a step, for the question that asks its parent for other steps."""
+    """Say why a step failed, for the question that asks for other steps of its parent."""
     if child.refuted:
         return f"Refuted: {child.why}"
     return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."
@@ -134,10 +134,10 @@ def _fate(child: Node) -> str:
 def read_thoughts(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[Sequence[str | ScoredThought], str] | Unreadable:
-    """Read proposals. Surplus proposals are left out, and duplicates count once.
+    """Read proposals: at most `branching_factor`, without duplicates.
 
-    An empty list says that no step is left. Before the first step it is asked about again; under the preset `seed` it
-    is an error. At the last try, thoughts without scores are accepted.
+    An empty list means that no step is left. Before the first step, the model is asked again after an empty list. Under
+    the preset `seed`, an empty list is an error. At the last try, thoughts without scores are accepted.
     """
     if _proposes_nothing(texts[-1]):
         is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
@@ -164,7 +164,7 @@ def _proposes_nothing(text: str) -> bool:
 
 
 def ask_for_scores(s: State, group: Sequence[Node], sample: int) -> Ask:
-    """Ask for the scores of children of one node."""
+    """Build the question for the scores of a group of children of one node."""
     parent, thoughts = group[0].parent or ROOT, [child.content for child in group]
     path, left = s.texts(parent), s.options.max_depth - group[0].depth
     facts = {"kind": "value", "problem": s.problem, "path": [*path], "thoughts": thoughts, "steps_left": left}
@@ -181,7 +181,7 @@ def ask_for_scores(s: State, group: Sequence[Node], sample: int) -> Ask:
 
 
 def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float | None], str] | Unreadable:
-    """Read a score for every candidate. A later reply may complete an earlier one."""
+    """Read a score for every candidate. A later reply may add scores that an earlier reply lacks."""
     names = [(f"t{number}", text) for number, text in enumerate(ask.facts["thoughts"], start=1)]
     found = verdicts.read_scores(texts, names, shown=ask.prompt)
     if isinstance(found, Unreadable):
@@ -194,7 +194,7 @@ def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[floa
 
 
 def ask_for_answer(s: State, last: str) -> Ask:
-    """Ask for the answer at the end of the path to a node."""
+    """Build the question for the answer at the end of the path to a node."""
     path = s.texts(last)
     return Ask(
         _so_far(s.problem, path),

@@ -1,4 +1,4 @@
-"""The result of a search so far, and the live tree."""
+"""The result of a search at any time, with its tree."""
 
 from collections.abc import Collection
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ def conclude(state: State) -> Conclusion:
     rival = next((each for each in state.candidates if each.id not in path and each.score), None)
     second = f"; second: {quote(rival.content, 60, before='')} ({rival.score:.2f})" if rival else ""
     reason, detail = state.reason or "unfinished", _detail(state)
-    # The root has no text, which is no answer.
+    # The path to the root has no steps, and its empty text is no answer.
     end = Conclusion(answer or None, reason, detail, _document(state), certainty=certainty)
     return end.because(detail + second, *path)
 
@@ -80,7 +80,7 @@ def _document(state: State) -> dict[str, Any]:
 
 
 def _node_documents(state: State) -> dict[str, dict[str, Any]]:
-    """Return the tree as a map of nodes, unvalued thoughts included."""
+    """Return all nodes by id, including thoughts that are not valued yet."""
     waiting = set() if state.reason else {*state.expanding, *state.frontier}
     chosen, on_path, documents = state.chosen, {ROOT, *state.chosen_path}, dict[str, dict[str, Any]]()
     for node in (*state.nodes.values(), *state.fresh):
@@ -99,7 +99,7 @@ def _node_documents(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _why_dropped(state: State, node: Node, chosen: Node | None) -> dict[str, str] | None:
-    """Return the reason why a node off the chosen path is dropped, or None while it is open."""
+    """Return why a node outside the chosen path was dropped, or None while the node is open."""
     if node.refuted:
         return {"code": node.dropped or "refuted", "text": node.why}
     if node.dropped == "beam":

@@ -1,6 +1,6 @@
-"""The options of a search, its tree of thoughts, and its state between two answers.
+"""The options, the tree of thoughts and the state of a search.
 
-Nodes are kept by id, oldest first; the first is the root.
+Nodes are stored by id, oldest first. The first node is the root.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,17 +104,17 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def proposes_scores(self) -> bool:
-        """Whether proposals come with scores. Several samples of scores are always separate questions."""
+        """Whether proposals come with scores. Several scores for each thought always need separate questions."""
         return self.score_with_proposals and self.samples_per_evaluation == 1
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the rules of seed 004 apply. There, a score of 0 is an ordinary score."""
+        """Whether the rules of seed 004 apply. Under these rules, 0 is an ordinary score."""
         return self.preset == "seed"
 
 
 class Node(Struct, frozen=True, omit_defaults=True):
-    """A thought in its place. The root holds the problem and is never a candidate for the answer."""
+    """A thought in the tree. The root contains the problem and is never a candidate for the answer."""
 
     id: str
     content: str
@@ -123,53 +123,53 @@ class Node(Struct, frozen=True, omit_defaults=True):
     score: float | None = None
     children: tuple[str, ...] = ()
     guessed: bool = False
-    """Whether the score was unreadable and set to the middle."""
+    """Whether the score could not be read and was set to 0.5."""
     refuted: bool = False
-    """Whether it is a known dead end."""
+    """Whether the node is a known dead end."""
     why: str = ""
-    """The reason, for the question that asks its parent for other steps."""
+    """Why the node was refuted; the question for other steps of its parent shows this reason."""
     dropped: Literal["", "verifier", "arithmetic", "dead_end", "no_answer", "hopeless", "beam"] = ""
-    """The cause of its removal: the kind of refutation, or the trimming of the frontier."""
+    """Why the search dropped the node: the kind of refutation, or `beam` if it was trimmed from the frontier."""
     single: bool = False
-    """Whether it was the only open node, so that it was not valued."""
+    """Whether the node was not valued because it was the only open node."""
     asked: int = 0
-    """The number of questions for its next steps."""
+    """How many times the model was asked for the node's next steps."""
     closed: bool = False
-    """Whether the last reply said that no step is left."""
+    """Whether the last reply for this node said that no step is left."""
 
 
 Tree = Mapping[str, Node]
 
 
 class State(Struct, frozen=True, omit_defaults=True):
-    """A search between two answers."""
+    """The state of a search."""
 
     options: Options
     nodes: dict[str, Node]
-    """The valued and refuted nodes under the root, oldest first."""
+    """The root, then the valued and the refuted nodes, by id, oldest first."""
     expanding: tuple[str, ...] = (ROOT,)
     """The nodes whose children this round proposes and values."""
     fresh: tuple[Node, ...] = ()
     """The children of this round, until they are valued."""
     frontier: tuple[str, ...] = ()
-    """The expandable nodes, next first."""
+    """The nodes that can be expanded later, in the order of expansion."""
     new_branch: bool = False
-    """Whether this round left the line of the previous round."""
+    """Whether this round moves to a node outside the branches of the previous round."""
     best_scores: tuple[float, ...] = ()
     """The best score so far, after each round."""
     at_ms: int = 0
     reason: str = ""
-    """The reason for the end of the search, if it has ended."""
+    """Why the search ended; empty while it continues."""
     winner: str | None = None
     """The node that ended the search, if any."""
     answer: str | None = None
     proved: bool = False
     unchecked: str = ""
-    """The reason why the answer is only the text of the best path's last step."""
+    """Why the answer is only the text of the best path or of its last step."""
     rejected: Literal["", "unsolved", "refuted"] = ""
-    """The fate of the last abandoned answer, if any: missing, or refuted."""
+    """Why the last abandoned path was pruned: it had no answer (`unsolved`), or its answer was `refuted`."""
     no_answer: Literal["", "unsolved", "refuted"] = ""
-    """The reason for the missing answer, once known."""
+    """Why the ended search has no answer; the values are as in `rejected`."""
     mode: str | None = None
     """The reading mode of the latest reply."""
     retries: dict[str, int] = {}
@@ -207,17 +207,17 @@ class State(Struct, frozen=True, omit_defaults=True):
         return [] if chosen is None else [step.id for step in path_to(self.nodes, chosen.id)[1:]]
 
     def texts(self, node_id: str) -> tuple[str, ...]:
-        """Return the thoughts on the path to a node; empty for the root."""
+        """Return the thoughts on the path to a node, without the root."""
         return tuple(step.content for step in path_to(self.nodes, node_id)[1:])
 
     def branch(self, node_id: str) -> str | None:
-        """Return the branch of a node: `2.1` is the first child of the second step. None for the root."""
+        """Return the branch of a node, or None for the root. `2.1` is the first child of the root's second child."""
         path = path_to(self.nodes, node_id)
         return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path)) or None
 
 
 def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
-    """Book the reading modes and the times of a phase's replies."""
+    """Record the reading mode, the retries, the errors and the time of a phase's replies."""
     retries, mode = 0, state.mode
     for answer in answers:
         if isinstance(answer, Reply):
@@ -238,13 +238,13 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
 
 
 def children(tree: Tree, node_id: str) -> list[Node]:
-    """Return a node's children, oldest first; empty for an unknown node."""
+    """Return a node's children, oldest first. An unknown node has no children."""
     parent = tree.get(node_id)
     return [] if parent is None else [tree[child] for child in parent.children]
 
 
 def path_to(tree: Tree, node_id: str) -> list[Node]:
-    """Return the path from the root to a node, both included; empty for an unknown node."""
+    """Return the path from the root to a node, including both. The path to an unknown node is empty."""
     path: list[Node] = []
     here = tree.get(node_id)
     while here is not None:
@@ -254,7 +254,7 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
 
 
 def rank(nodes: Iterable[Node]) -> list[Node]:
-    """Sort nodes by score, then depth, then age. A missing score counts as 0."""
+    """Sort nodes best first: by score (a missing score counts as 0), then deepest first, then oldest first."""
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
 
 
@@ -277,7 +277,7 @@ def refute(
 
 
 def candidate_document(tree: Tree, candidate: Node) -> dict[str, Any]:
-    """Return a candidate for the result document."""
+    """Return a candidate, with its path, as data for the result document."""
     path = path_to(tree, candidate.id)
     return {
         "node_id": candidate.id,

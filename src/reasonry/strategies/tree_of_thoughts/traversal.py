@@ -1,4 +1,4 @@
-"""The rules of a search: its end, the next node, and paths without an answer."""
+"""The rules of a search: when it ends, which nodes come next, and how to continue after a path without an answer."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,13 +15,13 @@ NOISE: Final = 1e-9
 
 DEAD_END: Final = "every step that was tried after it is refuted"
 PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
-"""Causes that prove a mistake in the step itself, so that its parent is asked for other steps at once."""
+"""Causes that prove a step itself wrong, so that the model is asked at once for other steps of its parent."""
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return the reason why the search ends after this round and the node behind it, or empty values.
+    """Return the reason to end the search after this round, or an empty text, and the node that caused the end, if any.
 
-    After a round without valued nodes, only the caps can end the search.
+    If all proposals of the round are refuted, only the limits `max_nodes` and `max_duration` can end the search here.
 
     Args:
         alive: The proposals of this round that are not refuted.
@@ -38,7 +38,7 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
     complete = rank(child for child in alive if child.depth >= options.max_depth)
     if options.traversal_strategy != "best_first" or not complete:
         return "", None
-    # It is not worth asking for an answer if the path was valued 0, or open nodes promise more than an abandoned one.
+    # Do not end at a path with score 0, nor, after an abandoned path, while an open node has a higher score.
     is_valued = (options.follows_seed and not state.rejected) or complete[0].score != 0
     is_best = not state.rejected or _is_better(complete[0], _with_fresh(state)[0])
     return "max_depth" if is_valued and is_best else "", None
@@ -62,11 +62,11 @@ def _is_better(leaf: Node, frontier: Nodes) -> bool:
     return not frontier or (leaf.score or 0) >= max(node.score or 0 for node in frontier)
 
 
-# -- which comes next
+# -- the next nodes
 
 
 def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
-    """Add new nodes, in order of their generation, to the frontier.
+    """Add new nodes to the frontier, in the order in which they were generated.
 
     `bfs` adds them at the end and `dfs` at the front. `best_first` sorts by score, older nodes first on a tie.
     """
@@ -119,10 +119,10 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the best nodes of the highest level that can still be asked, once the frontier is empty.
+    """Return the best nodes of the level nearest the root that can still be expanded, once the frontier is empty.
 
-    All their descendants failed, or they were valued 0 and never asked. Nodes below a closed or refuted node are
-    excluded.
+    Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
+    refuted node are excluded.
     """
     options = state.options
     opened = [
@@ -138,7 +138,7 @@ def _highest_open(state: State) -> tuple[str, ...]:
 
 
 def _with_fresh(state: State) -> tuple[Nodes, State]:
-    """Return the frontier after this round's children are added and dead ends are closed."""
+    """Add this round's children to the frontier and close dead ends. Return the frontier and the state."""
     born = [child for parent in state.expanding for child in children(state.nodes, parent)]
     fresh = [
         child
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute nodes whose steps are all refuted. If the refutations are proofs, first ask for other steps."""
+    """Refute nodes whose steps are all refuted. If all steps are proved wrong and re-asks are left, reopen the node."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
@@ -175,7 +175,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]
 def prune_best(state: State, why: str) -> State:
     """Prune the best path, which has no answer, and choose the next leaf or the next nodes to expand.
 
-    A returned state with a `reason` has ended again. Its winner, if any, is the leaf to ask for an answer.
+    If the returned state has a `reason`, the search has ended again; `winner`, if any, is the leaf of the next answer.
     """
     chosen = state.chosen
     assert chosen is not None
@@ -197,7 +197,7 @@ def prune_best(state: State, why: str) -> State:
     after = choose_next(state)
     if not after.reason:
         return after
-    # Only nodes of value 0 are left.
+    # Only nodes with score 0 are left.
     nodes = after.nodes
     for leaf in after.candidates:
         nodes = refute(nodes, leaf.id, VALUED_0, "hopeless")
@@ -205,6 +205,6 @@ def prune_best(state: State, why: str) -> State:
 
 
 def _end_with(state: State, reason: str) -> State:
-    """End with the best leaf with a score above 0, if any."""
+    """End the search. The winner is the best leaf with a score above 0, if there is such a leaf."""
     promising = _promising(state)
     return replace(state, reason=reason, winner=promising[0].id if promising else None)

@@ -17,13 +17,13 @@ _CLOSED_PIPE = 128 + 13
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A console of another code page than UTF-8 shows what it cannot write as escapes, rather than end the command.
+        # A console whose encoding is not UTF-8 shows other characters as escapes, so that they do not end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command. Returns the exit code, 0 only if the command succeeded."""
+    """Run a command. Return the exit code, which is 0 only if the command succeeded."""
     as_json = "--json" in arguments
     with present.masked_output(os.environ):
         try:
@@ -33,7 +33,7 @@ def run(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             return present.EXIT_CODES["cancelled"]
         except BrokenPipeError:
-            # The reader has gone, as `head` does: end as after SIGPIPE, with nothing left to flush.
+            # The program that reads the output has ended, such as `head`: end as after SIGPIPE, with nothing to flush.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return _CLOSED_PIPE
         except Exception as error:
@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
 
 def _call(arguments: list[str]) -> int:
     if arguments == ["mcp"] and not sys.stdin.isatty():
-        # Agents start this and wait for it: it needs no command line, whose library is a third of the start.
+        # Agents wait for this start. It skips the command line library, which takes a third of the start time.
         from ..mcp.serve import main as serve
 
         serve()

@@ -1,4 +1,4 @@
-"""`reasonry coach`: the engine runs the algorithm, the user of the shell answers its questions."""
+"""`reasonry coach`: the engine runs a strategy, and the user of the shell answers its questions."""
 
 import json as json_
 import sys
@@ -56,8 +56,8 @@ def refute_(
 ) -> int:
     """Start a run whose questions ask fresh readers to refute a session's thoughts, a plan or claims.
 
-    Put each question to a reader that has not seen the others: a sub-agent, another model, a colleague. Each claim ends
-    confirmed, refuted or undecided, with the place and the reason. The next thought of the session reports the result.
+    Give each question to a reader that has not seen the others: a sub-agent, another model, a colleague. Each claim is
+    then confirmed, refuted or undecided, with the place and the reason. The session's next reply reports this.
     """
     request = settings.request(read_problem(plan), REFUTER, (), session)
     request = replace(request, options={"claims": list(claim)} if claim else {})
@@ -74,10 +74,10 @@ def answer_(
 ) -> int:
     """Answer questions of a run. Without ANSWER, read the answers from standard input.
 
-    Answer several questions with `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
-    answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. A
-    single question takes its answer alone: `42`, plain text, or data. A question that is asked several times (`e1,e2`)
-    takes the list of its answers. An unreadable answer is refused with the reason, and its question stays open; the
+    Answer several questions with `{"ID": ANSWER, …}`. Each ANSWER is text, or data that fits the question's
+    answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. If only
+    one question is open, give the answer alone: `42`, plain text, or data. For a question that is asked several times
+    (`e1,e2`), give a list of answers. An unreadable answer is refused with the reason, and its question stays open; the
     other answers are recorded.
 
     Args:
@@ -111,7 +111,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
 
 
 def _parse_answers(text: str, place: str) -> Any:
-    """Parse answers. A text that does not begin like JSON is a single answer."""
+    """Parse answers as JSON. A text that does not begin like JSON is taken as a single answer."""
     if not text.strip():
         raise UsageError(f"there are no answers in {place}; {SHAPE}", option="answers")
     try:

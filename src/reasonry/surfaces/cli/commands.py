@@ -1,4 +1,4 @@
-"""The commands and their help. A command's module loads at first use, so that `--help` is fast."""
+"""The commands and their help. The module of a command is imported at first use, so that `--help` is fast."""
 
 import re
 from collections.abc import Mapping
@@ -85,15 +85,15 @@ _ELSEWHERE: Mapping[str, str] = {
     "worker": "servers:worker",
     "coach cancel": "runs:cancel_",
 }
-"""The modules of commands whose module has neither their own name nor their group's."""
+"""The module and function of each command whose module is not named after the command or its group."""
 
 
 @cache
 def read_examples() -> dict[str, str]:
-    """Read an example for every command by name: the input, and the output in 80 columns.
+    """Return an example for each command, by the command's name: the input, and the output at a width of 80 columns.
 
-    The examples in `examples.txt` ran in order over a single store; a test runs them again. "…" stands for omitted and
-    varying parts.
+    The examples in `examples.txt` were run in order with one store, and a test runs them again. "…" stands for parts
+    that are left out or vary.
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
@@ -105,7 +105,7 @@ def _command_line() -> App:
         name="reasonry",
         help="Run published reasoning strategies within hard budgets, resume runs, and see why an answer is given.",
         help_flags=["--help", "-h"],
-        # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
+        # Help shows no default for an option that is off or empty, and no `--no-…` or `--empty-…` forms of options.
         default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
     )
     app.register_install_completion_command(help="Have your shell complete commands and options.")
@@ -124,7 +124,7 @@ app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
-    """Run a command and return its exit code. Help ends with an example."""
+    """Run a command and return its exit code. If the command is a request for help, print an example at the end."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     words = [*takewhile(lambda word: word != "--", arguments)]
@@ -141,7 +141,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Add a command's whole docstring to its help, since lists show only the first sentence, and return its name."""
+    """Add the rest of a command's docstring to the one sentence of its help. Return the command's name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
     described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]
@@ -161,7 +161,7 @@ def _usage_error(error: CycloptsError) -> UsageError:
     _, apps, _ = app.parse_commands(command)
     if isinstance(error, UnknownCommandError):
         names = [name for name in apps[-1] if name[0] != "-"]
-        # A word of a command's description is as good as its name: `runs compare`, `resume`.
+        # A word of a command's description finds the command like its name: `runs compare`, `resume`.
         described = {name: COMMANDS.get(" ".join([*command, name]), "").lower() for name in names}
         named = [name for name in names if unused[0].lower() in re.findall(r"\w+", described[name])]
         near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(unused[0], names, "Commands")

@@ -1,4 +1,4 @@
-"""`reasonry compare`: strategies side by side on a user's own problems, or on a data set."""
+"""`reasonry compare`: compares strategies on a user's own problems, or on a data set."""
 
 import asyncio
 import sys
@@ -43,25 +43,25 @@ def compare(
     yes: bool = False,
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Run strategies on your own problems or a data set and see which one is worth its money.
+    """Run strategies on your own problems or a data set and see which strategy is worth its cost.
 
-    The same command continues where it stopped: every run is kept in the store.
+    The store keeps every run, so the same command continues where it stopped.
 
     Args:
-        file: One JSON object a line: {"problem": …, "answer": …, "id": …}; answer and id may be left out.
-        dataset: In place of a file: NAME:SIZE of `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
+        file: One JSON object per line: {"problem": …, "answer": …, "id": …}; answer and id are optional.
+        dataset: A data set instead of a file: NAME:SIZE from `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
         seed: Seed of the data set; another seed makes other problems.
         level: Level of the data set, from 1, the easiest, to 3.
-        strategies: Names with commas between them, options and a strategy inside in parentheses, such as
-            best_of_n(react, n=5); auto is one. Default: the strategies that suit the data set.
-        judge: exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge
-            model). Default: that of the data set; of a file, exact.
-        limit: Number of problems to take, from the first.
+        strategies: Strategies, separated by commas; auto is allowed. Write options and an inner strategy in
+            parentheses: best_of_n(react, n=5). Default: the strategies that suit the data set.
+        judge: exact (the answers are equal), numeric (the last numbers are equal), arithmetic:TARGET, or model (asks
+            the judge model). Default: the judge of the data set, or exact for a file.
+        limit: How many problems to use, from the start of the file or data set.
         parallel: Runs to drive at once. --max-… limits apply per run (data sets: 30 calls by default).
-        series: A name for this series; a new name runs everything again.
+        series: A name for this series of runs; with a new name, everything runs again.
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
-        rescore: A file of --record: compute its table again, without a model and at no cost.
+        rescore: A file that --record wrote: compute its table again, without a model and at no cost.
         yes: Do not ask before spending money.
     """
     record = Path(settings.record) if settings.record else None
@@ -127,7 +127,7 @@ def _show(report: Report, common: Common, *, is_interrupted: bool = False) -> in
         return present.EXIT_CODES["budget_exceeded"]
     for name in report.strategies:
         codes = [trial.code for trial in report.trials if trial.strategy == name]
-        # An external failure of a strategy on every problem is that of the command.
+        # If a strategy failed for an external reason on every problem, the command fails in the same way.
         if codes[-1] is not None and None not in codes:
             return present.exit_code(codes[-1])
     return 0

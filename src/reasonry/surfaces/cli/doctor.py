@@ -1,4 +1,4 @@
-"""`reasonry doctor`: the installation, the defaults and their reasons, and Reasonry's state in the agents."""
+"""`reasonry doctor`: checks the installation, the default model and the reason for it, and the entries in agents."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ _NOT_WORKING = 1
 
 
 class _Part(NamedTuple):
-    """A checked part, its state, a note, and the remedy for a fault."""
+    """A part that was checked, its state, a note, and the remedy if the part has a fault."""
 
     part: str
     state: str
@@ -35,13 +35,13 @@ class _Part(NamedTuple):
 
 
 def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
-    """Check the installation, the store, the default model, the sandboxes and the agents, each fault with its remedy.
+    """Check the installation, the store, the default model, the sandboxes and the agents. Show a remedy for each fault.
 
-    It starts the server of each agent that has Reasonry, as that agent does. The exit code is 0 only if the store can
-    be used and each entry works.
+    For each agent that has Reasonry, the command starts the server as that agent does. The exit code is 0 only if the
+    store can be used, each plugin loads and each entry works.
 
     Args:
-        problem: A problem to choose a model for.
+        problem: The problem for which the default model is chosen.
     """
 
     async def look(app: App) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Return the installed agents with their entries, each tried."""
+    """Return the agents that are installed or have entries, with the result of a trial of each entry."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

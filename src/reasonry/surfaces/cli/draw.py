@@ -1,11 +1,11 @@
-r"""Drawings in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
+r"""Draws in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
 
-In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
+In an answer, these LaTeX commands become plain text, and these parts of Markdown are drawn:
+    LaTeX     `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and
+              the marks around a formula: `$…$`, `\(…\)`, `\[…\]`
+    Markdown  headings, `**bold**`, `code`, fences and tables
 
-    LaTeX `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and the
-                marks around a formula: `$…$`, `\(…\)`, `\[…\]` Markdown headings, `**bold**`, `code`, fences and tables
-
-Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
+Everything else is left unchanged, and so is all text in code, in a pipe and in JSON.
 """
 
 import math
@@ -34,7 +34,7 @@ _SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
 _SIGN: Final = re.compile(
     r"(?P<sign>\\(?:times|cdot|left|right)(?![A-Za-z]))|(?:\\[,;:! ]|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*"
 )
-"""A sign, or else spacing."""
+"""Matches a LaTeX sign, or else LaTeX spacing."""
 _BRACED: Final = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _GROUP: Final = re.compile(rf"\\(?:text\s*{_BRACED}|frac\s*{_BRACED}\s*{_BRACED})")
 _ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
@@ -48,14 +48,14 @@ _CODE: Final = re.compile(
     r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
     re.MULTILINE,
 )
-"""Signs of code, which is not Markdown."""
+"""Matches a typical part of program code. A text that contains a match is not read as Markdown."""
 
 MAX_DRAWN = 200
-"""The most nodes of an ended run. A larger tree shows its latest nodes and the path to the answer."""
+"""The maximum number of nodes drawn for an ended run. Of a larger tree, the latest nodes and the path are drawn."""
 _DATA_CHARS = 500
-"""The limit for a field. `--json` has the whole field."""
+"""The maximum number of characters drawn of a field. `--json` prints the whole field."""
 _LABEL_CHARS = 400
-"""The limit for a node's text, before the width of the terminal applies."""
+"""The maximum number of characters of a node's text. The width of the terminal may cut the text further."""
 _ON_PATH: Final = ("on_path", "answer")
 
 Document = Mapping[str, Any]
@@ -65,7 +65,7 @@ Document = Mapping[str, Any]
 
 
 def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) -> None:
-    """Print an answer or another text: formatted in a terminal, otherwise unchanged but inert.
+    """Print an answer or another text: formatted in a terminal, elsewhere unchanged but for escaped control characters.
 
     Args:
         stream: Defaults to standard output.
@@ -91,7 +91,7 @@ def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
 
 
 def plain_latex(text: str) -> str:
-    """Replace the listed LaTeX commands by plain text. Text without them stays unchanged."""
+    """Replace the LaTeX commands listed at the top of this module by plain text. Other text is left unchanged."""
     if not _LATEX.search(text):
         return text
 
@@ -164,7 +164,7 @@ def _table(rows: Sequence[str]) -> Any:
 
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
-    """Build the tree of nodes, parents first: the latest of them, and always the path to the best."""
+    """Build a drawing of a tree of nodes (parents first): the latest nodes, and always the path to the answer."""
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if node.state in _ON_PATH}
     places: dict[str | None, Tree] = {}
     for node in nodes:
@@ -176,7 +176,7 @@ def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
 
 
 def print_tree(trace: Document) -> None:
-    """Print the tree of a run, if its document or a sample in it has a tree."""
+    """Print the tree of a run, if the run's document or a sample in the document has a tree."""
     nodes = [*first_nodes(trace, trace["problem"], ()).values()]
     if not any(node.kind == "thought" for node in nodes):
         return
@@ -219,11 +219,11 @@ def draw_session(session: Document) -> None:
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the main line with each branch under its parent thought, then the branches without such a parent.
+    """Yield the rows of the main line, with each branch under its parent thought, then branches without such a parent.
 
-    A row is its indentation, its margin and its text.
+    Each row is a tuple of its indentation, its margin and its text.
     """
-    # Rows are sorted by the `seq` of the thought a branch left, that of its first thought, that of the row's.
+    # The sort key of a row: the `seq` of its branch's parent thought, of its branch's first thought, and its own.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}
     places, rows = dict[int, tuple[float, ...]](), dict[tuple[float, ...], Document | str]()
     for thought in thoughts:

@@ -24,11 +24,11 @@ def strategies(
     strategies_dir: str | None = None,
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Show the strategies, or one of them with its stages and options.
+    """Show all strategies, or one strategy with its stages and options.
 
     Args:
         name: A strategy, by its name or an alias.
-        diagram: Show its stages as a Mermaid diagram.
+        diagram: Show the stages of the strategy as a Mermaid diagram.
         strategies_dir: A folder with strategies of your own, as tables in TOML or JSON.
     """
     known = Common(strategies_dir=strategies_dir).strategies()
@@ -85,7 +85,7 @@ def datasets(
 
     Args:
         name: A data set, or gym/NAME.
-        show: Number of problems to show.
+        show: How many problems to show.
         seed: Seed of the problems, as in `compare --seed`.
         level: Level of the problems, from 1, the easiest, to 3.
     """

@@ -1,8 +1,8 @@
 """The output of commands: one JSON document, or text and tables for people.
 
-Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; a value without room is cut
-        with "…" or wraps, or its column is left out with all columns after it.
-Rule 2: elsewhere a row is a line of whole values between tabs, and only a table of figures has a heading.
+Rule 1: in a terminal, a table breaks no word, and no line is wider than the screen. A value that does not fit is cut
+        with "…" or wraps, or its column and all later columns are left out.
+Rule 2: elsewhere, a row is a line of uncut values separated by tabs, and only a table of figures has a heading.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def print_document(document: Any) -> None:
 
 
 def print_part(document: Any, path: str) -> None:
-    """Print the part of a document that `--field` names: members and list positions, separated by dots.
+    """Print a part of a document, at a path of member names and list positions that are separated by dots.
 
-    A text is printed unchanged but inert, null is not printed, and everything else is JSON.
+    A text is printed with control characters escaped. null prints nothing. Everything else is printed as JSON.
 
     Raises:
-        UsageError: The document has no such part; `choices` has the existing names.
+        UsageError: The document has no such part. The error's `choices` lists the names that exist.
     """
     found = msgspec.to_builtins(document)
     for name in path.split("."):
@@ -64,7 +64,7 @@ def print_part(document: Any, path: str) -> None:
 
 
 def print_line(*lines: str, stream: TextIO | None = None) -> None:
-    """Print inert lines, by default on standard output. Lines are wrapped between words in a terminal."""
+    """Print lines with control characters escaped, by default on standard output. In a terminal, long lines wrap."""
     out = stream or sys.stdout
     print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
@@ -75,19 +75,19 @@ def print_note(*lines: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print an inert text without line wrapping, for use elsewhere."""
+    """Print a text with control characters escaped. Lines do not wrap, so that other programs can use the text."""
     _write(sys.stdout, inert(text))
 
 
 def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines that are already inert or coloured."""
+    """Print lines that need no escaping, since they are already inert or colored."""
     rest = iter(lines)
     while batch := list(itertools.islice(rest, 1_000)):
         _write(stream or sys.stdout, "\n".join(batch))
 
 
 def write_text(path: Path, content: Any) -> None:
-    """Write a document as JSON without invisible control characters, or a text unchanged, to a file."""
+    """Write to a file: a text unchanged, and any other content as JSON with invisible characters escaped."""
     text = content if isinstance(content, str) else _json_text(content) + "\n"
     with _refuse_unwritable(path):
         path.write_text(text, "utf-8", newline="\n")
@@ -97,18 +97,18 @@ def _json_text(document: Any) -> str:
     try:
         text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     except UnicodeEncodeError:
-        # Half characters, such as a file name's that is not UTF-8.
+        # The document has lone surrogates, for example from a file name that is not UTF-8.
         text = json.dumps(document, ensure_ascii=False, indent=2)
-    # Of the characters to escape, ASCII JSON can hold only this one. A search for all of them takes seconds.
+    # DEL is the only character in ASCII JSON that must be escaped. A search for all such characters takes seconds.
     return text if text.isascii() and "\x7f" not in text else escaped_json(text)
 
 
 def check_writable(path: Path) -> None:
-    """Check that `write_text` can write to a path. Leaves the path unchanged."""
+    """Check that `write_text` can write to a path, and leave the path unchanged."""
     with _refuse_unwritable(path):
         there = path.exists()
         if there and not (path.is_file() or path.is_dir()):
-            return  # a pipe would notice
+            return  # opening a pipe would affect its reader
         path.open("ab").close()
         if not there and not path.is_symlink():
             path.unlink()
@@ -134,7 +134,7 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def confirm(question: str) -> bool | None:
-    """Ask for a yes in the terminal. Returns None without a terminal."""
+    """Ask the user yes or no in the terminal. Return None if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     print_note(question)
@@ -143,7 +143,7 @@ def confirm(question: str) -> bool | None:
 
 
 def confirm_deletion(question: str) -> bool:
-    """Ask for a yes before a deletion. Without a terminal, raise `UsageError`."""
+    """Ask the user to confirm a deletion. Raise `UsageError` if there is no terminal."""
     confirmed = confirm(question)
     if confirmed is None:
         raise UsageError("no terminal to confirm the deletion; --yes deletes without asking", option="yes")
@@ -176,12 +176,12 @@ class Column:
     """A column of a table.
 
     Args:
-        heading: Its heading in a terminal.
+        heading: The heading of the column.
         of: The value to show: a key or a function of the row.
         in_terminal: Formats a value for a terminal, such as a short id.
-        narrowest: The least width to which texts are cut. None to cut no text.
+        narrowest: The minimum width to which values are cut. None means that values are never cut.
         wraps: Whether long values wrap instead of being cut.
-        align_right: Whether its values are numbers.
+        align_right: Whether values are aligned to the right, as numbers are.
     """
 
     heading: str
@@ -207,7 +207,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bo
     """Print rows on standard output: a table in a terminal, tab-separated values elsewhere.
 
     Args:
-        is_headed: Whether tab-separated values have a heading too.
+        is_headed: Whether tab-separated output also has a heading line.
     """
     forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
     cells = [
@@ -234,14 +234,14 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return columns for these keys of rows. All but the first may wrap."""
+    """Return a column for each of these keys of a row. Values wrap in all columns except the first."""
     first, *others = names
     wrapping = [Column(name.upper(), name, narrowest=8, wraps=True) for name in others]
     return [Column(first.upper(), first), *wrapping]
 
 
 def local_time(instant: str) -> str:
-    """Format an instant as local time: `21 Nov 14:02` of this year, `2025-11-21` of another."""
+    """Format an ISO 8601 time as local time: `21 Nov 14:02` in this year, `2025-11-21` in any other year."""
     try:
         local = datetime.fromisoformat(instant).astimezone()
     except (ValueError, OverflowError, OSError):
@@ -290,7 +290,7 @@ def _cell(value: str, *, wraps: bool) -> Text:
 def open_console(stream: TextIO | None = None) -> Console:
     """Return a rich console for a stream, by default standard output, with the terminal's width.
 
-    By default, rich assumes 80 columns for every dumb terminal.
+    Without a given width, rich assumes 80 columns for every dumb terminal.
     """
     from rich.console import Console
 
@@ -299,7 +299,7 @@ def open_console(stream: TextIO | None = None) -> Console:
 
 
 def draw_lines(console: Console, drawing: Any) -> list[str]:
-    """Render with rich and return the lines."""
+    """Render a drawing with rich, and return its lines."""
     with console.capture() as drawn:
         console.print(drawing)
     return [line.rstrip() for line in drawn.get().splitlines()]

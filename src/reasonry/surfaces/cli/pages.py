@@ -1,4 +1,4 @@
-"""`reasonry open` and `--report FILE`: a run or a session as a page to read in the browser or to keep."""
+"""`reasonry open` and `--report FILE`: show a run, a session or a comparison as a page, or write a report to a file."""
 
 import os
 import webbrowser
@@ -34,19 +34,19 @@ def open_(
 ) -> int:
     """Show a run, a session or a comparison as a page: the tree, scores, dropped thoughts, questions, time and spend.
 
-    The page is one file that loads nothing from elsewhere. A run that has not ended is shown so far.
+    The page is a single file that loads nothing from elsewhere. If a run has not ended, the page shows its work so far.
 
     Args:
-        target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
-        output: The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
-        browser: Whether to open the page in the browser; its path is printed either way.
+        target: A run, a session or a comparison: its id, the start of its id, or `last`, the run or session used last.
+        output: The file to write. Default: a file in your cache folder, kept for a day, that only you can read.
+        browser: Whether to open the page in the browser; the path of the page is printed either way.
         full: Leave nothing out, however large the page gets.
     """
     if output is not None:
         check_writable(output)
     bounds = EVERYTHING if full else DEFAULT_BOUNDS
 
-    # Most commands that write pages compare nothing.
+    # Imported here, since most commands that use this module compare nothing.
     from ...compare.trial_table import read_comparison
 
     async def find(app: App) -> tuple[str, str, PageDocument | dict[str, Any]]:
@@ -75,7 +75,7 @@ def check_report(path: Path | None) -> None:
     """Check that a report can be written to a path, before any other work.
 
     Raises:
-        UsageError: The path has no suffix of a report, or cannot be written.
+        UsageError: The path has no Markdown or HTML suffix, or cannot be written.
     """
     if path is None:
         return

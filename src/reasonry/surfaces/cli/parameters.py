@@ -1,4 +1,4 @@
-"""Arguments shared by commands: ids, strategies, whole numbers, instants, filters."""
+"""Arguments that several commands share: ids, strategies, whole numbers, times, filters."""
 
 import math
 import re
@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a value such as `1h`, with the option's unit and, if there is one, the nearest number."""
+    """Build the error for a value such as `1h`. It names the option's unit and suggests a number if it can."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
@@ -62,7 +62,7 @@ def _no_number(token: Token, kind: str, digits: int) -> ValueError:
 
 
 class WordAfterDashes(str):
-    """A word after `--`, which is not an option."""
+    """An argument after `--`, which is never read as an option."""
 
 
 def _read_text(_: Any, tokens: Sequence[Token]) -> str:
@@ -93,7 +93,7 @@ Strategy = Annotated[
     Parameter(help="The strategy, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists the names."),
 ]
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
-"""A text, which may be `-` alone. An argument may begin with a hyphen only after `--`."""
+"""A text. An argument that begins with a hyphen must come after `--`, unless it is a single `-`."""
 Problem = Annotated[
     Text | None,
     Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),
@@ -123,7 +123,7 @@ Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous pag
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
-    """Read `k=v` values of the command's option `kind`. A key that is repeated is an error."""
+    """Parse the NAME=VALUE values of the option `--kind`. A repeated NAME is an error."""
     values: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -136,7 +136,7 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Read the files in values of the form STRATEGY.STAGE=FILE, by STRATEGY.STAGE."""
+    """Read the files that values of the form STRATEGY.STAGE=FILE name. Return their texts by STRATEGY.STAGE."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 
@@ -163,11 +163,11 @@ def read_text(file: str, option: str) -> str:
 
 
 def read_instant(option: str, text: str | None, forms: str) -> int | None:
-    """Read the instant of an option, if set, as milliseconds since 1970.
+    """Convert the time in an option, if set, to milliseconds since 1970.
 
     Args:
-        text: ISO 8601, in local time unless it has an offset.
-        forms: The forms of the option, for people.
+        text: The time in ISO 8601. It is local time unless it has an offset.
+        forms: A description of the accepted forms, for the error message.
     """
     if text is None:
         return None
@@ -188,11 +188,11 @@ def _read_since(option: str, text: str | None) -> int | None:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """The filters of a list; each option excludes more.
+    """The filters of a list. An entry is listed only if it passes all filters.
 
     Args:
         strategy: Only entries of this strategy.
-        search: Only entries with this text, in any case, in the problem, the answer or a thought.
+        search: Only entries with this text in the problem, the answer or a thought; case is ignored.
         since: Only entries since a time: 30m, 12h, 7d or 2w ago, or a date such as 2026-11-01T09:30.
         until: Only entries before a time.
     """
@@ -203,7 +203,7 @@ class Filters:
     until: str | None = None
 
     def read(self) -> dict[str, Any]:
-        """Return the filters for a list."""
+        """Return the filters by name, with times in milliseconds since 1970."""
         return {
             "strategy": self.strategy,
             "query": self.search,
@@ -215,11 +215,11 @@ class Filters:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunChoice(Filters):
-    """The runs to list, or to act on together.
+    """The filters that choose the runs to list, or to act on together.
 
     Args:
         status: Only runs with this status.
-        outcome: Only runs with this outcome; waiting means for answers from their caller.
+        outcome: Only runs with this outcome; waiting means that the run waits for answers from its caller.
         reason: Only runs that ended for this reason, such as rate_limited.
     """
 
@@ -228,5 +228,5 @@ class RunChoice(Filters):
     reason: str | None = None
 
     def read(self) -> dict[str, Any]:
-        """See `Filters`."""
+        """Return the filters by name, including the filters of `Filters`."""
         return {**super().read(), "status": self.status, "outcome": self.outcome, "reason": self.reason}

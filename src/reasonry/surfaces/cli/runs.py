@@ -61,8 +61,8 @@ def list_(
     """List runs, newest first.
 
     Args:
-        limit: Number of entries at most.
-        cursor: Continue after this run, the last on the previous page.
+        limit: Maximum number of entries.
+        cursor: Id of the last run on the previous page; the list continues after it.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Comm
     """Show one run: its path, thoughts, questions and result.
 
     Args:
-        report: Write a report of it to this file too: FILE.md or FILE.html.
+        report: Also write a report of the run to this file: FILE.md or FILE.html.
     """
     check_report(report)
     _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
@@ -128,10 +128,10 @@ def resume_(
 ) -> int:
     """Resume a run after a crash, a cancellation, a limit or a failure; recorded answers are not asked for again.
 
-    Without RUN_ID, requeue all runs of the filters that have no answer, for the server or the workers of the store.
+    Without RUN_ID, put all matching runs without an answer in the queue again, for the server or workers of the store.
 
     Args:
-        coach: Answer its questions yourself from here on, with `coach answer`.
+        coach: From now on, answer the run's questions yourself, with `coach answer`.
     """
     _check_named(run_id, which, of_model)
     limit, silent = settings.limits.budget(), settings.common.as_data
@@ -195,11 +195,11 @@ def fork_(
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Start a new run from a point of another, with another model, budget or options if you like.
+    """Start a new run from a point in another run, with another model, budget or options if you like.
 
     Args:
-        at: Number of recorded answers to reuse; 0 starts over.
-        coach: Answer its questions yourself, with `coach answer`.
+        at: How many recorded answers to reuse; 0 starts over.
+        coach: Answer the new run's questions yourself, with `coach answer`.
     """
     budget, options = settings.limits.budget(), read_pairs(option)
 
@@ -220,7 +220,7 @@ def fork_(
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
+    """Replay a run from its journal, without a model, and compare the path, thoughts and outcome with the record."""
     _, document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
     replay = document["replay"]
     verdict = {
@@ -235,9 +235,9 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Pause a run: it asks nothing new, and accepts answers to open questions.
+    """Pause a run: the run asks no new questions, but still accepts answers to open questions.
 
-    Any process on this store may drive the run; it stops within a second.
+    Any process on this store may drive the run. The run pauses within a second.
     """
     paused, _ = common.do_on_run(run_id, lambda app, run_id: app.engine.steer(run_id, Steered(paused=True)))
     done = f"paused; resume it with: reasonry runs resume {paused}"
@@ -247,8 +247,8 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Common()) -> int:
     """Raise or lower limits of a run that has not ended.
 
-    Other limits stay, and the usage so far counts. Any process on this store may drive the run; the new limits hold
-    within a second.
+    Other limits stay the same, and the usage so far counts. Any process on this store may drive the run. The new limits
+    apply within a second.
     """
     named = limits.as_dict()
     if not named:
@@ -267,9 +267,9 @@ def cancel_(
     which: RunChoice = RunChoice(),
     common: Common = Common(),
 ) -> int:
-    """End a run; the process that drives it stops, and it can be resumed.
+    """End a run. The process that drives the run stops it, and you can resume the run later.
 
-    Without RUN_ID, end all active runs of the filters.
+    Without RUN_ID, end all active runs that match the filters.
     """
     _check_named(run_id, which, model)
     if run_id is None:
@@ -289,13 +289,13 @@ def delete_(
     which: RunChoice = RunChoice(),
     common: Common = Common(),
 ) -> int:
-    """Delete a run that has ended and the session of its thoughts, for good.
+    """Permanently delete a run that has ended, and the session of its thoughts.
 
-    Without RUN_ID, delete all runs of the filters that have ended. A session of your own stays, even if a run started
-    from it or it continues a run.
+    Without RUN_ID, delete all ended runs that match the filters. Your own sessions are kept, even if a run started from
+    a session or a session continues a run.
 
     Args:
-        yes: Do not ask.
+        yes: Do not ask for confirmation.
     """
     _check_named(run_id, which, model)
     if run_id is None:
@@ -330,12 +330,12 @@ def test_{name}() -> None:
 def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = Common()) -> int:
     """Write a run, a session or a comparison as tests that replay it offline: test_NAME.py and NAME.jsonl.
 
-    A test fails if a changed prompt, option, tool or strategy changes a request.
+    A test fails if a change of a prompt, an option, a tool or the strategy changes a request.
 
     Args:
-        target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
-        as_test: The folder to write to; a file that exists is an error.
-        name: The name of the test, instead of the strategy's; or the beginning of the names in a comparison.
+        target: A run, a session or a comparison: its id, the start of its id, or `last`, the run or session used last.
+        as_test: The folder to write to. The command fails if a file exists already.
+        name: The name of the test; by default, the name of the strategy. For a comparison: the beginning of each name.
     """
 
     async def work(app: App) -> dict[str, list[ExportedLine]]:
@@ -371,7 +371,7 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
     return common.show({"files": [*map(str, texts)]}, lambda: print_line(*map(str, texts)))
 
 
-# -- all runs of the filters together
+# -- commands on all runs that match the filters
 
 
 def _check_named(run_id: str | None, which: RunChoice, model: str | None) -> None:
@@ -402,7 +402,7 @@ def _chosen(
 def _do_on_all(
     common: Common, rows: Sequence[RunRow], act: Callable[[App, RunRow], Awaitable[object]], done: str
 ) -> int:
-    """Perform an act on each run. Shows the number of successes, and the reason of each failure."""
+    """Call `act` for each run. Show how many calls succeeded, and the reason for each failure."""
     refused = dict[str, str]()
 
     async def work(app: App) -> None:
@@ -433,11 +433,11 @@ _WHATS: Mapping[str, str] = {
 
 
 def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
-    """Show the first difference of two runs, and compare their answers, spend, options and limits.
+    """Show the first difference between two runs, and compare their answers, spend, options and limits.
 
     Args:
-        a: The id of a run, the start of it, or `last`.
-        b: The other run.
+        a: The id of a run, the start of its id, or `last`.
+        b: The other run, in the same form.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -462,7 +462,7 @@ def _show_diff(document: Mapping[str, Any]) -> None:
         sides = document[name] or {"a": "", "b": ""}
         first, second = plain_value(sides["a"]), plain_value(sides["b"])
         if first != second:
-            # Long texts begin shortly before their first difference.
+            # Long texts are shown from shortly before their first difference.
             _, first, second = nearest_difference(second, [first])
         if first != second or name == "answer":
             rows.append({"name": name, "a": first, "b": second})

@@ -1,4 +1,4 @@
-"""`reasonry mcp`, `serve` and `worker`: the processes that serve agents, serve over HTTP and drive jobs."""
+"""`reasonry mcp`, `serve` and `worker`: the processes that serve MCP to an agent, serve HTTP, and drive queued jobs."""
 
 import asyncio
 import os
@@ -31,11 +31,11 @@ _IN_A_TERMINAL = (
     "Tell yours with: reasonry setup (`reasonry setup --help` lists the agents)",
     "Ctrl-C ends it.",
 )
-"""A note for a person who started the server in a terminal."""
+"""The note for a user who starts the MCP server in a terminal."""
 
 
 def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:
-    """Serve MCP over standard input and output until the client leaves."""
+    """Serve MCP over standard input and output until the client disconnects."""
     from ..mcp.serve import main
 
     if sys.stdin.isatty():
@@ -60,20 +60,20 @@ def serve(
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
 ) -> int:
-    """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal comes.
+    """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal ends the server.
 
     Args:
-        host: The address to listen on. An address that other machines reach needs tokens.
+        host: The address to listen on. An address that other machines can reach requires tokens.
         port: The port; 0 takes any free port.
         tokens_file: A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
-        allowed_hosts: Names by which clients call the server, such as the name of a proxy; they need tokens.
-            Default: REASONRY_ALLOWED_HOSTS.
+        allowed_hosts: Host names by which clients may call the server, such as the name of a proxy. Names that other
+            machines can reach require tokens. Default: REASONRY_ALLOWED_HOSTS.
         usd_a_day: Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default:
             REASONRY_USD_A_DAY.
-        requests_per_minute: Requests of a principal in any minute; more are refused.
-        max_runs: Runs that are driven at once; more are refused.
-        concurrency: Jobs, such as runs of POST /api/runs, to drive at once; 0 leaves them to a `reasonry worker`.
-        max_queued: Jobs that wait; more are refused.
+        requests_per_minute: Maximum requests of a principal in any minute; further requests are refused.
+        max_runs: Maximum runs to drive at once; further runs are refused.
+        concurrency: Maximum jobs (runs from POST /api/runs, for example) to drive at once; 0 leaves jobs to workers.
+        max_queued: Maximum jobs in the queue; further jobs are refused.
         open: Show the page in the browser.
     """
     check_extra("server", "reasonry serve")
@@ -102,7 +102,7 @@ def serve(
         async with AsyncExitStack() as held:
 
             async def tell(address: str) -> None:
-                # Not before: a start imports much, which takes its time on a busy machine.
+                # The watchdog starts only now, since imports at the start can take long on a busy machine.
                 await held.enter_async_context(WATCHDOG.watching())
                 if common.as_data:
                     common.show({"url": address}, "")
@@ -119,7 +119,7 @@ def serve(
 def _take_tokens(environ: dict[str, str], file: Path | None) -> dict[bytes, str]:
     from ..http import server_settings as http
 
-    # The processes that this one starts have no use for the tokens.
+    # The tokens are removed from the environment that child processes inherit.
     text = environ.pop(http.TOKENS, None)
     os.environ.pop(http.TOKENS, None)
     tokens = {} if text is None else http.read_tokens(text, http.TOKENS)
@@ -142,18 +142,18 @@ def worker(
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
 ) -> int:
-    """Drive the runs in the queue of a store in PostgreSQL, until a signal comes.
+    """Drive the runs in the queue of a store in PostgreSQL, until a signal ends the worker.
 
-    Any number of workers, on any number of machines that reach the store, share its runs. When a worker dies, others
-    resume its runs within seconds. A store of one machine needs none: `reasonry serve` drives its queue.
+    Any number of workers, on any machines that can reach the store, share the runs. If a worker dies, other workers
+    resume its runs within seconds. A store on a single machine needs no worker: `reasonry serve` drives its queue.
 
     Args:
-        list: Show the live workers with the runs they drive and the length of the queue, and drive nothing.
-        concurrency: Number of runs to drive at once.
-        queues: Names of the queues to take runs from, with commas between.
-        metrics_port: Serve metrics for Prometheus at this port of the loopback; 0 takes any free port.
-        provider_limit: PROVIDER=CALLS/min,AT_ONCE: the calls to a provider in any minute, and those in flight, of all
-            processes of the store together; the second may be left out; may be repeated.
+        list: Show the live workers with the runs that they drive and the length of the queue, and drive nothing.
+        concurrency: Maximum runs to drive at once.
+        queues: Names of the queues to take runs from, separated by commas.
+        metrics_port: Serve metrics for Prometheus at this port of the loopback address; 0 takes any free port.
+        provider_limit: PROVIDER=CALLS/min,AT_ONCE: the maximum calls to a provider in any minute and, optionally, in
+            flight at once, for all processes on the store together; may be repeated.
     """
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues
@@ -172,12 +172,12 @@ def worker(
 
         return common.show(msgspec.to_builtins(common.do(look)))
     environ = listed.environ()
-    # The limit of an owner's spending in a day holds whatever process drives the owner's runs.
+    # The limit on an owner's spending in a day applies in every process that drives the owner's runs.
     spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
 
     async def work(app: App) -> None:
         store = postgres_store(app.store, "reasonry worker")
-        # An unusable store says why.
+        # This raises an error with the reason if the store cannot be used.
         await store.queue_status()
         for name, held in (await store.provider_limits.declare(limits)).items():
             print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")

@@ -45,11 +45,11 @@ def list_(
     cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
-    """List sessions, last used first.
+    """List sessions, the most recently used session first.
 
     Args:
         status: active, archived, unfinished (no thought was marked as the last) or all (the default).
-        cursor: Continue after this session, the last on the previous page.
+        cursor: Id of the last session on the previous page; the list continues after it.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -80,10 +80,10 @@ def show_(
     """Draw a session: main line, branches, revisions, stages. With --json, print one page.
 
     Args:
-        from_: First thought number.
-        to: Last thought number.
-        branch: Only this branch; main is the main line.
-        limit: The most thoughts in a page (--json).
+        from_: Number of the first thought to show.
+        to: Number of the last thought to show.
+        branch: Show only this branch; main means the main line.
+        limit: Maximum number of thoughts on a page (--json).
         cursor: `next_cursor` of the previous page (--json).
     """
     from .draw import draw_session
@@ -104,11 +104,11 @@ def search_(
     cursor: Cursor = None,
     common: Common = Common(),
 ) -> int:
-    """Find thoughts that contain a text, in any case.
+    """Find thoughts that contain a text; case is ignored.
 
     Args:
         query: Any text; no character has a special meaning.
-        session: Only in this session.
+        session: Search only this session.
     """
     call = {"query": query, "session_id": session, "limit": limit, "cursor": cursor}
     return common.show_page(
@@ -142,10 +142,10 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
 
 
 def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Common()) -> int:
-    """Delete a session for good, and the run that wrote it, if any.
+    """Delete a session permanently. If a run wrote the session, the run is deleted too.
 
     Args:
-        yes: Do not ask.
+        yes: Do not ask for confirmation.
     """
 
     async def find(app: App) -> SessionRow:
@@ -164,13 +164,13 @@ def pin_(session_id: SessionId, /, *, off: bool = False, common: Common = Common
     """Keep a session from expiring.
 
     Args:
-        off: Let it expire again.
+        off: Let the session expire again.
     """
     document = _manage(common, "pin", session_id=session_id, pinned=not off)
     return common.show(document, f"{'unpinned' if off else 'pinned'} {document['session_id']}")
 
 
-# -- one thought a call, for agents that have only a shell
+# -- one thought per command, for agents that have only a shell
 
 
 _LINES = {
@@ -190,17 +190,17 @@ class ThinkingOptions:
     Args:
         thought_number: Number of this thought. Default: the next number of its line.
         total_thoughts: Estimate of the thoughts needed. Default: the last estimate, raised if the thoughts exceed it.
-        session_id: Session to continue: its id, the start of it, or last. Default: the session in use in this folder.
+        session_id: Session to continue: its id, the start of its id, or last. Default: the session used in this folder.
         strategy: Strategy of a new session.
         stage: Stage, or a path of stages with commas between.
         data: The stage's fields, as a JSON object.
-        branch_id: Branch of the thought; main: the main line.
+        branch_id: Branch of the thought; main means the main line.
         branch_from_thought: Number of the thought that the branch starts from.
         merge_branch: Branch to merge.
         revises_thought: Number of the thought that this thought revises.
         needs_more_thoughts: The estimate is reached, but more thoughts are needed.
         clear_session: Archive the session, start over.
-        history: Number of the latest thoughts to show.
+        history: How many of the latest thoughts to show.
     """
 
     thought_number: Annotated[str | None, Parameter(name="--number")] = None
@@ -230,14 +230,14 @@ def think(
 ) -> int:
     """Record a thought and show the state of the session.
 
-    Without --session it continues the session that was last used in this folder, if that session has not ended and
-    is still active, and says so; otherwise it starts one.
+    Without --session, the command continues the session that was last used in this folder, and says so. If that session
+    has ended or is no longer active, the command starts a new session.
 
     Args:
         thought: The thought.
         next: Another thought follows; this is the default.
         done: This is the last thought.
-        new: Start a session.
+        new: Start a new session.
     """
     if next and done:
         raise UsageError("--next and --done exclude each other: use one of them", option="next")
@@ -267,7 +267,7 @@ def think(
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yield the arguments of a correction as options of the command. "no" precedes an option to leave out."""
+    """Yield corrected arguments as options of the command. The word "no" precedes an option that must be left out."""
     for name, value in arguments.items():
         option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
         text = ",".join(value) if isinstance(value, list) else str(value)

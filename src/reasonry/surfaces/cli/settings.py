@@ -1,4 +1,4 @@
-"""Options shared by commands, grouped as in `--help`, and the execution of a command's work."""
+"""The options that several commands share, grouped as in `--help`, and functions that run a command's work."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ class OutputOptions:
 
     Args:
         json: Print one JSON document on standard output and nothing else.
-        field: Print one part of that document alone: answer, usage.calls, questions.0.prompt.
+        field: Print only one part of that document, such as answer, usage.calls or questions.0.prompt.
     """
 
     json: bool = False
@@ -50,7 +50,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document, for people with `text` or a member per line, and then a note. Returns 0."""
+        """Print a document as JSON or, for people, as `text` (default: a member per line) and then a note. Return 0."""
         if self.field is not None:
             print_part(document, self.field)
         elif self.json:
@@ -82,7 +82,7 @@ class Common(OutputOptions):
     strategies_dir: str | None = None
 
     def strategies(self) -> Registry:
-        """Return the registry with strategies of installed packages and, if a folder is named, the user's own."""
+        """Return the registry of installed strategies and, if the user named a folder, the user's own strategies."""
         known = installed_strategies()
         return known if self.strategies_dir is None else read_strategies(self.strategies_dir, known)
 
@@ -93,7 +93,7 @@ class Common(OutputOptions):
         environ: Mapping[str, str] = os.environ,
         make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
     ) -> T:
-        """Do a command's work with an app, and close the app afterwards."""
+        """Open an app with this store, do a command's work with it, and close the app."""
 
         async def main() -> T:
             async with App(self.store, policy, environ, self.strategies()) as app:
@@ -109,10 +109,10 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Print a document with a page of `runs`, `sessions` or `matches`.
+        """Get and print a document with a page of `runs`, `sessions` or `matches`.
 
         Args:
-            none: The note for an empty list.
+            none: The note that is printed for an empty list.
         """
         document = self.do(work)
         more = document["next_cursor"]
@@ -120,7 +120,7 @@ class Common(OutputOptions):
         return self.show(document, lambda: print_table(columns, document[name]), note)
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
-        """Do work on a run named by its id, the beginning of its id, or `last`. Also returns its id."""
+        """Do work on the run named by an id, the beginning of an id, or `last`. Return the run's id and the result."""
 
         async def on_run(app: App) -> tuple[str, T]:
             run_id = await app.run_id(run)
@@ -132,15 +132,15 @@ class Common(OutputOptions):
 @Parameter(name="*", group=Group("What agents may use", sort_key=5))
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """The names that agents may use; the default of each is its REASONRY_… variable.
+    """The models, verifiers, tools and files that agents may name. Each option defaults to its REASONRY_… variable.
 
     Args:
-        model: The default model, as after `solve --model`.
+        model: The default model, in the same form as for `solve --model`.
         models: Another model that agents may name, as SPEC or NAME=SPEC; may be repeated.
         verifiers: A verifier that agents may name besides arithmetic:TARGET, as SPEC or NAME=SPEC; may be repeated.
         tools: Python callables that agents may name, as FILE.py:NAME or NAME=FILE.py:NAME; may be repeated.
         documents: A file that agents may search, as FILE or NAME=FILE; may be repeated.
-        retention: Days without use after which an archived session is deleted; without it, never.
+        retention: Days without use after which an archived session is deleted. Default: never.
     """
 
     model: str | None = None
@@ -151,7 +151,7 @@ class Listed:
     retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
-        """Return the environment, overridden by the named options."""
+        """Return the environment, with each REASONRY_… variable replaced if the user named its option."""
         environ = overlay(os.environ, vars(self))
         try:
             AllowList.from_environ(environ)
@@ -164,7 +164,7 @@ class Listed:
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
-    """Return the environment, overridden by the named options."""
+    """Return the environment, with the variable `REASONRY_NAME` replaced for each option NAME that has a value."""
     named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
     return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
@@ -172,11 +172,11 @@ def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """The extent of a run's output.
+    """How much of a run is printed.
 
     Args:
         full: Print every thought whole.
-        partial: Print the best so far if a run gives no answer; the exit code stays the same.
+        partial: If a run gives no answer, print its best answer so far. The exit code stays the same.
     """
 
     full: bool = False
@@ -192,10 +192,10 @@ class Limits:
         max_calls: Requests to models, retries included. Default: 30, if no other limit is named.
         max_tokens: Input and output tokens together.
         max_usd: US dollars.
-        max_seconds: Seconds of run time; cuts a call in flight.
-        max_thoughts: Thoughts recorded.
-        max_nodes: Nodes a search may hold.
-        at_limit: At a limit, `answer` from the thoughts so far (the last call is kept for that), or `stop`.
+        max_seconds: Seconds of run time. A call in flight is cut off.
+        max_thoughts: Thoughts that the run may record.
+        max_nodes: Nodes that a search may have.
+        at_limit: At a limit, `answer` from the thoughts so far (the last call is reserved for this), or `stop`.
     """
 
     max_calls: Count | None = None
@@ -213,7 +213,7 @@ class Limits:
         return named if at_limit is None else {**named, "closes": at_limit == "answer"}
 
     def budget(self) -> Budget | None:
-        """Return the budget, or None without a named limit."""
+        """Return the budget, or None if the user named no limit."""
         named = self.as_dict()
         if named.keys() == {"closes"}:
             named["calls"] = DEFAULT_CALLS
@@ -226,19 +226,19 @@ class ProviderRates:
     """Limits on calls and tokens to a provider in any minute.
 
     Args:
-        max_requests_per_minute: Calls of this process to a provider in any minute: a number, or PROVIDER=NUMBER; may be
-            repeated.
-        max_tokens_per_minute: Tokens in any minute; a number, or PROVIDER=NUMBER.
+        max_requests_per_minute: Maximum calls from this process to a provider in any minute: a number, or
+            PROVIDER=NUMBER; may be repeated.
+        max_tokens_per_minute: Maximum tokens in any minute, in the same form.
     """
 
     max_requests_per_minute: tuple[str, ...] = ()
     max_tokens_per_minute: tuple[str, ...] = ()
 
     def limits(self, models: Collection[str] = ()) -> RateLimits:
-        """Return the limits these options name.
+        """Return the rate limits that these options set.
 
         Args:
-            models: All models of the run, if known. A limit for any other provider is an error.
+            models: All models of the run, if known. In that case, a limit for another provider is an error.
         """
         known = sorted({provider_of(model).partition(":")[0] for model in models})
         return RateLimits(*(self._read(name, known) for name in ProviderRates.__annotations__))
@@ -269,15 +269,15 @@ class AnswerSettings:
     """The settings of a command that takes part in a run.
 
     Args:
-        verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
-            command:PROGRAM (such as `command:pytest -q`).
-        verifier_hides: Pattern of files that the sandbox of command:PROGRAM shows empty, besides .env*, .git and other
-            secrets; may be repeated.
-        mcp: Server whose tools the run may call: a command, a URL or a JSON file with mcpServers; may be repeated.
-        tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
+        verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (calls its `verify(problem, path, final)` in a
+            sandbox) or command:PROGRAM (such as `command:pytest -q`).
+        verifier_hides: Pattern of files that appear empty in the sandbox of command:PROGRAM, in addition to .env*, .git
+            and other secrets; may be repeated.
+        mcp: MCP server whose tools the run may call: a command, a URL or a JSON file with mcpServers; may be repeated.
+        tools: Python callables that strategies with tools may call, as FILE.py:NAME,….
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.
         sandbox: Sandbox for code from a model: monty or bubblewrap.
-        max_concurrency: Calls of a run at once.
+        max_concurrency: Maximum calls of a run at once.
         tool_timeout_s: Seconds until a tool counts as failed.
     """
 
@@ -292,15 +292,15 @@ class AnswerSettings:
     common: Common = Common()
 
     def participants(self) -> Participants:
-        """Return the participants these options name."""
+        """Return the participants that these options name."""
         return Participants(**self._members_of(Participants))
 
     def policy(self) -> Policy:
-        """Return the policy these options name."""
+        """Return the policy that these options set."""
         return Policy(**self._members_of(Policy))
 
     def options_again(self) -> str:
-        """Return the options that a later command on the run repeats, since its record does not have them."""
+        """Return the options that a later command on the run must repeat, since the run's record lacks them."""
         named = {**vars(self), **vars(self.common)}
         if not (named.get("model") or "").startswith(("command:", "openai-compatible:")):
             named["model"] = None
@@ -315,14 +315,14 @@ class AnswerSettings:
         return {name: value for name, value in vars(self).items() if name in kind.__annotations__}
 
     def do(self, work: Callable[[App], Awaitable[T]]) -> T:
-        """Do a command's work with an app of these settings."""
+        """Open an app with these settings, do a command's work with it, and close the app."""
         return self.common.do(work, self.policy())
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class CoachSettings(AnswerSettings):
-    """The settings of a run that its caller answers, and of the command."""
+    """The settings of a command that starts a run whose questions the caller answers."""
 
     limits: Limits = Limits()
 
@@ -349,21 +349,21 @@ class CoachSettings(AnswerSettings):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(CoachSettings):
-    """The settings of a run that a model answers, and of the command.
+    """The settings of a command that starts or resumes a run whose questions a model answers.
 
     Args:
         model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, command:PROGRAM,
             scripted:FILE, recorded:FILE or offline. Default: the first that is ready, as `reasonry doctor` shows.
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
-        record: Record the answers in this file; replay it with --model recorded:FILE. With compare: a table for
-            --rescore.
+        record: Record the model's answers in this file; replay them with --model recorded:FILE. With compare: record a
+            table for --rescore.
         price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
             Default: REASONRY_PRICE, else the price of the provider or the price list.
         call_timeout_s: Seconds until a call to a model counts as lost.
         max_output_tokens: Maximum tokens per reply, including reasoning. Default: set by each stage.
-        cache_warmup: Send one call first, so that the rest of the batch hits the prompt cache. Default: for providers
-            with prompt caches.
+        cache_warmup: Send one call first, so that the rest of the batch hits the prompt cache. Default: only for
+            providers with prompt caches.
     """
 
     model: Annotated[str | None, MODELS] = None
@@ -377,13 +377,13 @@ class RunSettings(CoachSettings):
     provider_rates: ProviderRates = ProviderRates()
 
     def policy(self) -> Policy:
-        """Return the policy these options name."""
+        """Return the policy that these options set, including the rate limits."""
         models = [model for model in (self.model, self.judge_model, self.draft_model) if model]
         rates = self.provider_rates.limits(models if self.model else ())
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Refuse options about models in a run whose questions the caller answers."""
+        """Raise an error if the user named options about models, although the caller answers the run's questions."""
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
@@ -396,7 +396,7 @@ class RunSettings(CoachSettings):
 def run_async(
     work: Coroutine[Any, Any, T], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run a command's work. Ctrl-C and SIGTERM cancel it once, so that it can clean up.
+    """Run a command's work. Ctrl-C and SIGTERM cancel the work, so that it can clean up.
 
     Args:
         make_loop: Makes the event loop. Defaults to Python's own.

@@ -34,17 +34,17 @@ def setup(
 ) -> int:
     """Add Reasonry to agents: its MCP server and its skills, in each agent's own files.
 
-    The rest of each file stays, with a backup beside it. Without a name, setup shows the changes for every agent it
-    finds, and asks.
+    The rest of each file is left unchanged, and a backup is kept beside the file. If you name no agent, setup shows the
+    changes for every agent that it finds, and asks before it makes the changes.
 
     Args:
-        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all for the
+        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md lists all names), or all for the
             installed agents.
         remove: Remove Reasonry from the agents.
         dry_run: Show the changes and make none.
-        yes: Do not ask.
+        yes: Do not ask for confirmation.
         no_skills: Leave the skills out.
-        name: The name of the entry.
+        name: The name of Reasonry's entry in the agents' files.
         store: The store of the server, as `reasonry mcp --store` takes it.
         model: The model of the server, as `reasonry mcp --model` takes it.
         models: Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
@@ -52,7 +52,7 @@ def setup(
     machine = Machine.here()
     if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
         raise UsageError(f"--name takes letters, digits, - and _, up to 64, got {name[:80]!r}", option="name")
-    # A store may be a URL with a password: it is written where it is wanted, and not shown.
+    # A store may be a URL with a password. The password is written to the files of agents, but not shown.
     SECRETS.keep_environment({"REASONRY_STORE": store or ""})
     launch = this_installation()
     options = server_options(store, model, models, machine.folder)
@@ -70,7 +70,7 @@ def setup(
     may_ask = not output.as_data and any(plan.changes for plan in plans)
     is_done = not dry_run and (not is_asked or (may_ask and confirm("Make these changes?") is True))
     if is_done:
-        # Of several agents, an earlier one may have done what a later one shares with it.
+        # Each plan is made again, since agents may share files that an earlier change has already written.
         plans = [
             _carry_out(plan_setup(machine, agent, wanted), silent=output.as_data)
             for agent in by_name.values()
@@ -115,7 +115,7 @@ _STATES = {
 
 
 def _show(plans: Sequence[AgentPlan], *, with_diff: bool) -> None:
-    """Print a line for each agent, and for each skill, since agents share them."""
+    """Print a line for each agent, then a line for each skill, since agents may share a skills folder."""
     width = max(len(plan.agent.title) for plan in plans)
     for plan in plans:
         title = plan.agent.title.ljust(width)

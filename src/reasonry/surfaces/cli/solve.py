@@ -1,4 +1,4 @@
-"""`reasonry solve`: a problem in, a run with its live tree, an answer out."""
+"""`reasonry solve` and `reasonry select`: start a run, show it live, and print its answer."""
 
 import asyncio
 import sys
@@ -42,8 +42,8 @@ def solve(
     """Solve a problem.
 
     Args:
-        report: Write a report of the run to this file too: FILE.md or FILE.html.
-        explain: Show which strategy `auto` takes for the problem and why, and run nothing.
+        report: Also write a report of the run to this file: FILE.md or FILE.html.
+        explain: Show which strategy `auto` chooses for the problem and why, and run nothing.
     """
     check_report(report)
     text = read_problem(problem)
@@ -81,12 +81,12 @@ def select(
 ) -> int:
     """Compare texts that exist already, and print the best one.
 
-    A verifier sees all of them first, and a judge compares the rest. Nothing is written in their place.
+    A verifier, if any, checks all texts first. A judge compares the texts not proved wrong. No new text is written.
 
     Args:
         files: The files of the candidates, at most 64.
-        problem: The task that they are judged by; `-` reads it from standard input.
-        report: Write a report of the run to this file too: FILE.md or FILE.html.
+        problem: The task by which the texts are judged; `-` reads it from standard input.
+        report: Also write a report of the run to this file: FILE.md or FILE.html.
     """
     check_report(report)
     sentences = read_pairs(criteria, "criteria", "NAME=SENTENCE")
@@ -99,10 +99,10 @@ def select(
 async def drive_shown(
     opened: OpenRun, performers: Performers, settings: AnswerSettings, shown: Shown, why: str = ""
 ) -> tuple[Result, bool]:
-    """Drive a run in view of the user. Returns its state, and whether Ctrl-C or SIGTERM ended the command.
+    """Drive a run and show its progress. Return the result, and whether Ctrl-C or SIGTERM ended the command.
 
     Args:
-        why: The reason for the default model, if no model was named.
+        why: The reason why the default model was chosen, if the user named no model.
     """
     from .watch import watching
 
@@ -124,10 +124,10 @@ def show_result(result: Result, is_interrupted: bool, settings: AnswerSettings, 
 
 
 def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str = "") -> None:
-    """Print the outline of a result, its end and its usage, and last the answer, alone on standard output.
+    """Print a result: its outline, end and usage on standard error, then the answer alone on standard output.
 
     Args:
-        repeated: The options that a command on the same run repeats.
+        repeated: The options that a later command on the same run must repeat, as a part of a command line.
     """
     from .draw import print_answer, print_blocks
 
@@ -152,7 +152,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
-    """Return the command that resumes a run, with the option that lifts the cause of its end."""
+    """Return the command that resumes a run, with the option (if any) that removes the reason why the run ended."""
     end = document["termination"]
     reason = end["reason"]
     changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
@@ -163,5 +163,5 @@ def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
 
 
 def read_problem(problem: str | None) -> str | None:
-    """Return the problem, if there is one; `-` reads it from standard input."""
+    """Return the problem, or None if there is none. If the problem is `-`, read it from standard input."""
     return problem if problem != "-" else read_text("-", "problem").rstrip("\n")

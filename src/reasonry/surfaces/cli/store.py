@@ -19,16 +19,16 @@ from .output import print_note
 from .settings import Common, run_async
 
 _MANY = 1_000
-"""The number of runs and sessions from which progress is shown."""
+"""Progress is shown if the store has at least this number of runs and sessions."""
 
 
 def verify_(*, all: bool = False, common: Common = Common()) -> int:
-    """Check everything in the store. Nothing is changed, and others may continue writing.
+    """Check everything in the store. The check changes nothing, and other processes may write meanwhile.
 
     The exit code is 6 if anything is damaged.
 
     Args:
-        all: List undamaged parts too.
+        all: Also list the parts that are not damaged.
     """
     file, *parts = findings = common.do(_verify)
     kinds = {kind: [part for part in parts if part.kind == kind] for kind in ("run", "session")}
@@ -54,7 +54,7 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
 def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) -> int:
     """Copy the store to a file, even while it is in use, and verify the copy.
 
-    Other copies of the store's file are not backups: they may lack the latest data.
+    Do not back up the store's file in another way: such a copy may lack the latest data.
 
     Args:
         file: The file to write.
@@ -71,7 +71,7 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
     """Replace the store and all its content with a backup. No other process may have the store open.
 
-    A faulty backup leaves the store unchanged.
+    If the backup is damaged, the store is left unchanged.
 
     Args:
         file: A file that `store backup` wrote.
@@ -92,16 +92,16 @@ def copy_(
 ) -> int:
     """Copy all runs and sessions of a store into another store, then verify that store.
 
-    The target keeps its contents. An earlier state of the same run or session is brought up to date; a run or session
-    that differs is named, and the exit code is 5. If something is damaged, the exit code is 6. After an interruption,
-    run the same command again. It also copies later changes of the source.
+    The target keeps its contents. If the target has an earlier state of a run or session, the command updates it. If it
+    has a different run or session with the same id, the command names the id, and the exit code is 5. If something is
+    damaged, the exit code is 6. Run the command again after an interruption, or to copy later changes of the source.
 
     Args:
-        source: The store to copy, as after --store.
+        source: The store to copy, in the same form as for --store.
         target: The store to copy into; a file is created if there is none.
-        owner: Copy the runs and sessions of this owner alone. The first store keeps them.
-        salvage: Read a file that another program has written to, without the checksums of its pages, and copy the data
-            that the digests of the journals prove to a new file. `damage` lists the rest, and the exit code is then 6.
+        owner: Copy only the runs and sessions of this owner. The source keeps them.
+        salvage: Read a file that another program has changed, and ignore the checksums of its pages. Copy the data that
+            the digests of the journals prove to a new file. `damage` lists the rest, and the exit code is then 6.
     """
     if common.store is not None:
         raise UsageError("store copy takes two stores as arguments, not --store", option="store")
@@ -139,7 +139,7 @@ def vacuum_(*, common: Common = Common()) -> int:
 
 
 def _note_progress(word: str) -> OnProgress | None:
-    """Return a function that reports every tenth of the progress to a person in a terminal."""
+    """Return a function that prints progress in steps of 10 %. Return None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         return None
     shown = [0]

@@ -1,4 +1,4 @@
-"""`reasonry submit`: problems as jobs of a store, and their results."""
+"""`reasonry submit`: queues problems as jobs in a store, and collects the results."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ MAX_FILE_BYTES: Final = 1 << 28
 LOOK_EVERY_S: Final = 0.5
 DRAIN_S: Final = 3.0
 TOGETHER: Final = 100
-"""The number of runs read at a time."""
+"""How many runs are read in one pass."""
 PATIENCE_S: Final = 60
 """Seconds to wait for a store that restarts, since batches run for hours."""
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """A problem in a file. The command's options are the defaults."""
+    """A problem in a file. The command's options are the defaults of members that the line omits."""
 
     problem: str
     id: ProblemId | None = None
@@ -61,8 +61,8 @@ class Waiting:
 
     Args:
         priority: From 0, which starts first, to 9, which starts last.
-        at: Earliest start, such as 2026-12-24T18:00 in local time, or with an offset.
-        queue: Queue of the runs; workers with this name in --queues drive them.
+        at: Earliest start, such as 2026-12-24T18:00, in local time or with an offset.
+        queue: Name of the queue; workers whose --queues include this name drive the runs.
     """
 
     priority: Annotated[WholeNumber | None, Parameter(validator=Number(gte=0, lte=MAX_PRIORITY))] = None
@@ -70,7 +70,7 @@ class Waiting:
     queue: str | None = None
 
     def read(self, store: RowStore) -> JobOptions:
-        """Return the options in the store's form."""
+        """Return the options of a job in this store. Raise `UsageError` if one is set but the store has no workers."""
         asked = [name for name, value in vars(self).items() if value is not None]
         if not asked:
             return JobOptions()
@@ -98,11 +98,11 @@ def submit(
     waiting: Waiting = Waiting(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Have the problems of a file solved by the server or the workers of the store, and wait for the answers.
+    """Let the server or the workers of the store solve the problems in a file, and wait for the answers.
 
-    Without a server or workers on the store, this command solves the problems itself.
+    Without a server, this command solves the problems itself, unless the store is in PostgreSQL.
 
-    The same file within a day starts no new runs: the command waits for the active runs and shows all results.
+    Within a day, the same file starts no new runs: the command waits for the active runs and shows all results.
 
     Args:
         file: JSON Lines: each {"problem": …}, with optional "id", "strategy" and "options".
@@ -173,7 +173,7 @@ async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: Job
 
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
-    """Do idempotent work, and retry for up to a minute while the store does not answer."""
+    """Perform an idempotent action. Retry it for up to a minute while the store does not answer."""
     end = None
     while True:
         try:
@@ -199,7 +199,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs at its end. Runs without a driver are driven here."""
+    """Yield each of these runs when it has ended. Without a server, drive the runs here, except in PostgreSQL."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:
@@ -213,7 +213,7 @@ async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRo
                     continue
                 waiting[run_id] = None
                 if is_ours and not supervisor.is_full and not supervisor.is_driven(run_id):
-                    # A run with another driver is refused.
+                    # The supervisor refuses a run that another process drives.
                     with suppress(ConflictError, OverloadedError):
                         if drive := await _persist(partial(supervisor.take_up, run_id)):
                             driven.add(drive)

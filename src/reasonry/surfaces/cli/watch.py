@@ -29,9 +29,9 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Lines(Observer):
-    """Prints a plain line for each event, and for each step of a plan.
+    """Prints plain lines for the start of a run, for each retry, and for each thought with its plan and actions.
 
-    A long thought is printed whole if thoughts arrive one at a time, or with `full`.
+    A long thought is printed whole if `full` is set, or if the run has so far worked on only one thought at a time.
     """
 
     def __init__(self, why: str = "", *, full: bool = False) -> None:
@@ -39,10 +39,10 @@ class Lines(Observer):
         self.thoughts = 0
         self.reason = ""
         self.is_side_by_side = False
-        """Whether the run has asked several questions at once, or got several lines of thought from a reply."""
+        """Whether the run has ever asked several questions at once, or recorded several branches in one step."""
 
     def began(self, run_id: str, run: Run) -> None:
-        """Print the strategy, the model with its reason, and the default limit, if any."""
+        """Print the strategy, the model, the reasons for both, and the default limit if it applies."""
         name = run.strategy.name + (f" ({run.begun.why})" if run.begun.why else "")
         why = f" ({self.why})" if self.why else ""
         limit = f" · {DEFAULT_LIMIT}" if run.budget == Budget(calls=DEFAULT_CALLS) else ""
@@ -51,16 +51,16 @@ class Lines(Observer):
         self.is_side_by_side = len(run.open_effects) > 1
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """See `Observer`."""
+        """Print that a call will be repeated, and the reason unless it is the same as for the previous retry."""
         cause, self.reason = "" if reason == self.reason else f"{reason}; ", reason
         print_note(f"{effect_id}: {cause}again in {delay_s:.1f} s")
 
     def stepped(self, run: Run, step: Step) -> None:
-        """See `Observer`."""
+        """Print the thoughts of a step."""
         lines_of_thought = {thought.branch for thought in step.thoughts}
         self.is_side_by_side |= max(len(run.open_effects), len(lines_of_thought)) > 1
         for thought in step.thoughts:
-            # The run may be several steps ahead.
+            # Thoughts are counted here, since the run may be several steps ahead.
             self.thoughts += 1
             title = thought_title(self.thoughts, thought)
             lines = present.thought_lines(thought.text, thought.data, 160)
@@ -72,7 +72,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws the open questions and the spending below the lines. For a run with a tree it draws the tree alone."""
+    """Draws the open questions and the usage below the printed lines. A tree, if any, is drawn instead of the lines."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
@@ -86,12 +86,12 @@ class Live(Lines):
         )
 
     def began(self, run_id: str, run: Run) -> None:
-        """See `Observer`."""
+        """Print the same as `Lines`, and start to draw the run."""
         super().began(run_id, run)
         self.run = run
 
     def stepped(self, run: Run, step: Step) -> None:
-        """See `Observer`."""
+        """Update the tree of the run, or print the thoughts of the step if the run has no tree."""
         document = result_of("", "", run).document()
         nodes = [*first_nodes(document, run.begun.problem, ()).values()]
         has_tree = any(node.kind == "thought" for node in nodes)
@@ -102,14 +102,14 @@ class Live(Lines):
             super().stepped(run, step)
 
     def draw(self) -> RenderableType:
-        """Return the current view: the tree, the open questions and the spending."""
+        """Return the current view: the tree, the open questions and the usage."""
         run = self.run
         if run is None:
             return Text("")
         parts = [] if self.tree is None else [self.tree]
         usage, duration_ms = run.usage, 1_000 * (time.monotonic() - self.since)
         if run.snapshot.status == "active":
-            # The notes after the run have its counts.
+            # After the end of the run, the notes below the view show its usage.
             stages = Counter(pending.stage for pending in run.open_effects)
             asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
             self.spinner.update(text=Text(clip(asked, self.console.width - 4), style="cyan"))
@@ -124,11 +124,11 @@ class Live(Lines):
 
 @contextmanager
 def watching(silent: bool, why: str = "", *, full: bool = False) -> Generator[Observer]:
-    """Show a run in a form that suits the output.
+    """Yield an observer that shows a run: not at all if `silent`, live in a terminal, as plain lines elsewhere.
 
     Args:
-        why: The reason for the default model, if no model was named.
-        full: Whether to print each thought whole, in a terminal too.
+        why: The reason why the default model was chosen, if the user named no model.
+        full: Whether to print plain lines in a terminal too, with each thought whole.
     """
     if silent:
         yield Observer()

@@ -1,13 +1,13 @@
 """Admission: the decision to accept a request, before its body is read or any work begins.
 
-The checks in order: host, origin, token, rate, free place, answering store (`health`), free place for a new run.
+The checks run in this order: the host, the origin, the token, the rate, a free place for the request, whether the store
+answers (`health`), and room for a new run.
 
-Rule 1: `Host` must name this server. Together with rule 2 this is the defence against pages of other sites and DNS
-        rebinding.
+Rule 1: `Host` must name this server. Rules 1 and 2 are the defense against pages of other sites and DNS rebinding.
 Rule 2: the `Origin` of a browser's request must be this server's own.
-Rule 3: this file lists the open addresses. Every other address needs a token, even if it does not exist.
-Rule 4: a request occupies a place once its body has arrived, so that slow clients do not block others. A request to an
-        open address occupies no place and counts against no rate.
+Rule 3: this file lists the open addresses, which need no token. All other addresses need a token, even unknown ones.
+Rule 4: a request takes one of `max_in_flight` places when its body has arrived, so a slow client does not block others.
+        A request to an open address takes no place, and does not count toward the rate.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ from .server_settings import OPERATOR, ServerSettings, read_host
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
 BURST_S = 5.0
-"""The burst: the requests of this many seconds may arrive at once."""
+"""The length of a burst: all requests that the rate allows in this many seconds may arrive at once."""
 
 OPEN_PATHS = frozenset({"/", "/healthz"})
-"""Addresses without a token, in addition to the page's own files."""
+"""Addresses that need no token. The files of the page, in `OPEN_FOLDER`, need none either."""
 OPEN_FOLDER = "/assets/"
 
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -42,7 +42,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     """Check that a request is meant for this server.
 
     Raises:
-        UsageError: `Host` is missing, repeated or malformed; `misdirected_host`: it names another server.
+        UsageError: `Host` is missing, repeated or malformed, or it names another server (`misdirected_host`).
     """
     name = read_host(hosts[0]) if len(hosts) == 1 else None
     if name is None:
@@ -50,7 +50,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     if name in _OWN_NAMES or name in settings.allowed_hosts:
         return
     if not settings.allowed_hosts and not is_loopback(settings.host):
-        # Every request needs a token, which pages of other sites lack. The names of the machine are unknown.
+        # The names of this machine are unknown. But every request needs a token, which pages of other sites lack.
         return
     message = (
         "this server does not have this host name; its operator can allow the name (REASONRY_ALLOWED_HOSTS)"
@@ -62,7 +62,7 @@ def check_origin(headers: Mapping[str, str]) -> None:
     """Check that a request does not come from a page of another site.
 
     Raises:
-        ReasonryError: `forbidden_origin`.
+        ReasonryError: `forbidden_origin`: a page of another site sent the request.
     """
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None:
@@ -70,7 +70,7 @@ def check_origin(headers: Mapping[str, str]) -> None:
         if scheme not in ("http", "https") or place != host.lower():
             raise ReasonryError(_CROSSED, code="forbidden_origin")
     elif headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and (
-        # A person may follow a link that is on another page.
+        # A user may follow a link on a page of another site.
         headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
     ):
         raise ReasonryError(_CROSSED, code="forbidden_origin")
@@ -82,13 +82,13 @@ def is_open(path: str) -> bool:
 
 
 def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | None) -> str:
-    """Return the principal of a request.
+    """Return the principal of a request: the owner of its token, or the operator if no token is needed.
 
     Args:
-        tokens: Principals by the digest of their token.
+        tokens: The principals, by the SHA-256 digests of their tokens.
 
     Raises:
-        UsageError: `unauthorized`: tokens are set, and the request has no valid token.
+        UsageError: `unauthorized`: the request needs a token, but has no valid token.
     """
     if not tokens or is_open(path):
         return OPERATOR
@@ -102,7 +102,7 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
 
 
 class RequestRate:
-    """Limits the requests of each principal per minute. None means no limit."""
+    """Limits the requests of each principal per minute. If `per_minute` is None, there is no limit."""
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._each_s = 60 / per_minute if per_minute else 0.0
@@ -113,8 +113,7 @@ class RequestRate:
         """Count a request of a principal.
 
         Raises:
-            OverloadedError: `rate_limited`: the request exceeds the rate and is not counted. The error says when to
-                retry.
+            OverloadedError: `rate_limited`: the request exceeds the rate and is not counted. `retry_after_s` is set.
         """
         now = self._clock()
         until = max(now, self._paid_until.get(name, now)) + self._each_s
@@ -134,7 +133,7 @@ class Admission:
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
     def let_in(self, scope: Any) -> Headers:
-        """Accept a request, note its principal, and return its headers.
+        """Accept a request, store its principal in the scope, and return its headers.
 
         Raises:
             ReasonryError: The request is refused.
@@ -151,16 +150,16 @@ class Admission:
         if path.startswith(_NEEDS_STORE):
             self._wiring.health.answering(scope["method"]).check()
         if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
-            # A request with a key may have begun its run before.
+            # A request with an idempotency key may be a repeat, whose run has already begun.
             self._wiring.supervisor.check_room()
         return headers
 
     @contextlib.asynccontextmanager
     async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
-        """Hold a place for a request in progress, once its body has arrived.
+        """Hold a place for a request while the request is answered.
 
-        Call the yielded function when the reply begins: until then the request depends on the store, as in
-        `Answering.waiting`.
+        Call the yielded function when the reply begins. Until then, the request is aborted if the store stops
+        answering; see `Answering.waiting`.
 
         Raises:
             ReasonryError: No place is free, or the store has stopped answering.

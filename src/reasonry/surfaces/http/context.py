@@ -31,12 +31,12 @@ PING_S: Final = 15
 
 
 class RequestContext(NamedTuple):
-    """The principal of a request, and the parts that answer it.
+    """The principal of a request, and the parts of the server that answer the request.
 
     Attributes:
-        principal: `OPERATOR`, or a name with a token.
-        app: The app with the principal's view of the store and the rights of a request.
-        sessions: The sessions of the same store.
+        principal: `OPERATOR`, or the name to which the request's token belongs.
+        app: The app, limited to the principal's runs and sessions and to the names that a request may use.
+        sessions: The sessions of the principal.
     """
 
     principal: str
@@ -48,17 +48,16 @@ class RequestContext(NamedTuple):
 
 
 def page_url(request: Request) -> str:
-    """Return the address of the page for the sender of a request, built from its own headers."""
+    """Return the address of the web page as the sender of a request can reach it, from the request's headers."""
     is_tls = request.headers.get("x-forwarded-proto") == "https"
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:
-    """The parts shared by all requests. Each principal has its own app over them.
+    """The parts of the server that all requests share. Each principal has its own app over these parts.
 
     Attributes:
-        in_flight: The number of requests in progress, by principal.
-        draining: Set before the server ends. Streams end then.
+        in_flight: How many requests are in progress, by principal.
     """
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
@@ -111,7 +110,7 @@ class Wiring:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Run the background work of the server."""
+        """Run the background work of the server while the context is open, then drain the server."""
         driving = asyncio.ensure_future(self._drive_jobs())
         watching = [*map(asyncio.ensure_future, (self.health.watch(), self.metrics.watch_loop()))]
         try:
@@ -123,7 +122,7 @@ class Wiring:
             await driving
 
     async def _drive_jobs(self) -> None:
-        """Drive the store's jobs, if this server drives jobs, until it drains."""
+        """Drive the store's jobs until the server drains. Return at once if the server drives no jobs."""
         places = min(self.settings.concurrency, self.settings.max_runs)
         if not places:
             return
@@ -136,7 +135,7 @@ class Wiring:
         await self._worker.work()
 
     async def drain(self) -> None:
-        """End streams and release runs for the next server, once and within the time limit."""
+        """End streams, and release runs for the next server within the time limit. A second call does nothing."""
         if self.supervisor.draining:
             return
         if self._worker is not None:
@@ -147,7 +146,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a stream of events as a response. Raises as `Wiring.stream`."""
+    """Return a response that streams events. When it is sent, it raises the errors of `Wiring.stream`."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

@@ -37,12 +37,12 @@ T = TypeVar("T")
 REQUEST_ID = "reasonry.request_id"
 """The key for the request's id in an ASGI scope. The log shows the id."""
 _DOCUMENT = "reasonry.document"
-"""The key for the document that was read from a request, in its ASGI scope."""
+"""The key in an ASGI scope for the JSON document that was read from the request."""
 KEY = "idempotency-key"
-"""The header that makes a repeated request harmless."""
+"""The header with a key for a request. A repeated request with the same key does not start a second run."""
 MAX_KEY_CHARS = 200
 RUN = "X-Reasonry-Run"
-"""The header with the id of the run behind a reply."""
+"""The header of a reply with the id of the run that produced it."""
 
 MAX_DEPTH = 64
 """The deepest nesting of lists and objects in a body."""
@@ -55,7 +55,7 @@ _decode_number = msgspec.json.Decoder(float).decode
 
 
 def _whole_number(text: str) -> float:
-    """Parse a number with a fraction or an exponent. As in JSON Schema, 2.0 is a whole number."""
+    """Parse a JSON number that has a fraction or an exponent. As in JSON Schema, 2.0 is a whole number."""
     number = _decode_number(text)
     return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
 
@@ -64,12 +64,12 @@ _decode = msgspec.json.Decoder(float_hook=_whole_number).decode
 
 
 def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON document as a response."""
+    """Return a response whose body is the document as JSON."""
     return Response(_encode(document), status, headers, media_type="application/json")
 
 
 def page_headers(*mark: Any) -> dict[str, str]:
-    """Return the headers of a page, with an ETag for its version."""
+    """Return the cache headers of a page. The ETag is a digest of the values that identify its version."""
     etag = hashlib.sha256(_encode(mark)).hexdigest()[:24]
     return {"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"}
 
@@ -78,7 +78,7 @@ async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
     """Return the idempotency key of a request, if any.
 
     Args:
-        asked: The content that two requests with one key must share. Defaults to the request itself.
+        asked: The content that must be equal in requests with the same key. By default, the path and the body.
 
     Raises:
         UsageError: The key is empty or too long.
@@ -94,13 +94,13 @@ async def read_json(request: Request) -> Any:
     """Return the JSON document in a request.
 
     Raises:
-        UsageError: The body is missing, invalid or too deep; `unsupported_media_type`: it has another type.
+        UsageError: The body is missing, invalid or nested too deeply, or not JSON (`unsupported_media_type`).
     """
     if _DOCUMENT in request.scope:
         return request.scope[_DOCUMENT]
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        # A page of another site cannot send this type unasked.
+        # Before a page of another site can send this type, its browser must ask this server (CORS).
         message = "send the body as JSON, with the header Content-Type: application/json"
         raise UsageError(message, code="unsupported_media_type")
     try:
@@ -122,7 +122,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Read the query of a request as a Struct. Members may also come from the path.
+    """Read the query parameters of a request into a Struct. Its members may also be parameters of the path.
 
     Raises:
         UsageError: A parameter is unknown, repeated, or of the wrong type.
@@ -139,13 +139,13 @@ def read_query(request: Request, form: type[S]) -> S:
 
 
 def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
-    """Convert a document to its type.
+    """Convert a document to a type.
 
     Args:
         strict: Whether to refuse numbers and booleans written as text.
 
     Raises:
-        UsageError: The document does not fit; `field` names the wrong member, or `body`.
+        UsageError: The document does not fit the type. `field` is the name of the wrong member, or `body`.
         TooLargeError: A text in the document is too long.
     """
     try:
@@ -165,7 +165,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the legal values of a member, if they are listed."""
+    """Return the legal values of a member whose type is a `Literal`, else an empty list."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
@@ -176,15 +176,15 @@ def _choices_of(form: Any, field: str) -> list[object]:
 
 
 def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
-    """Return the response to a refused or failed request. The log has the reason."""
+    """Log why a request was refused or failed, and return the response to it."""
     known = note_error(error, scope)
     return reply(error_body(known, scope), http_status(known.code), _headers(known, scope))
 
 
 def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
-    """Log the reason of a refusal or the place of a failure, and return the error to report.
+    """Log why a request was refused, or where in the code it failed. Return the error to report to the client.
 
-    The text of a foreign error is not logged, since it may quote a user or a model.
+    The log omits the text of an unexpected error, which may quote a user or a model, unless `REASONRY_DEBUG` is set.
     """
     request_id, headers = scope[REQUEST_ID], Headers(scope=dict(scope))
     if isinstance(error, ReasonryError):
@@ -202,7 +202,7 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
 
 
 def error_body(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error as a document without the path of the store's file."""
+    """Return the document of an error. The document hides the path of the store's file."""
     document = error_document(error)
     shown = document["error"]
     if isinstance(error, StoreError) and (path := shown.pop("path", None)):
@@ -225,7 +225,7 @@ def _headers(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(after, int | float) and math.isfinite(after):
         headers["Retry-After"] = str(max(1, math.ceil(after)))
     if scope["path"].startswith(_OPENAI):
-        # OpenAI's clients would try again what the engine gave up on, and it would be paid again.
+        # OpenAI's clients would repeat a request that the engine gave up on, at the user's expense.
         headers["x-should-retry"] = "true" if error.retryable else "false"
         if isinstance(run_id := error.details.get("run_id"), str):
             headers[RUN] = run_id

@@ -1,4 +1,4 @@
-"""The gate of the server, for every request and every response.
+"""The gate of the server, through which every request and every response passes.
 
 A request that passes `admission` is read and answered. A refused request is not read.
 """
@@ -23,7 +23,7 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Permits only the page's own files. No text of a model can become a script, a style or a request."""
+"""The policy permits only the page's own files, so a model's text cannot become a script, a style or a request."""
 
 SECURITY_HEADERS = [
     (b"content-security-policy", CONTENT_POLICY.encode()),
@@ -37,7 +37,7 @@ _NOT_KEPT = (b"cache-control", b"no-store")
 
 
 class RequestGate:
-    """ASGI middleware around everything else."""
+    """ASGI middleware around the whole server: it admits, traces and counts requests, and completes headers."""
 
     def __init__(self, app: Any, wiring: Wiring) -> None:
         self._app, self.wiring, self._admission = app, wiring, Admission(wiring)
@@ -45,17 +45,17 @@ class RequestGate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
-        # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
+        # Spaces around a header's value are not part of it (RFC 9110, 5.5), but some HTTP parsers leave them.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
-        # A request belongs to its sender's trace.
+        # The span of a request belongs to the sender's trace.
         headers = Headers(scope=scope)
         carried = {name: headers[name] for name in CARRIED if name in headers}
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         facts = {"http.request.method": method, "reasonry.request_id": request_id}
         with trace_work(method, "SERVER", facts, carried) as traced:
             status = await self._answer(scope, receive, send)
-            # The address itself may hold any text.
+            # The route names the span, since the address may contain any text.
             route = route_of(scope)
             name = method if route == UNKNOWN else f"{method} {route}"
             traced.note({"http.route": route, "http.response.status_code": status or None}, name)
@@ -63,7 +63,7 @@ class RequestGate:
                 traced.note_failure(str(status))
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
-        """Answer a request, and return the status, or 0 without a reply."""
+        """Answer a request. Return the status of the reply, or 0 if no reply was sent."""
         begun, status = time.perf_counter(), 0
 
         def reply_begins() -> None: ...
@@ -82,7 +82,7 @@ class RequestGate:
             async with self._admission.place(scope) as reply_begins:
                 await self._app(scope, receive if body is None else _replay(body, receive), answer)
         except ClientDisconnect:
-            # The client has gone: no reply would reach it, and the server has no fault to log.
+            # The client has disconnected: no reply would reach it, and there is no error to log.
             pass
         except Exception as error:
             response = error_reply(error, scope)
@@ -119,7 +119,7 @@ class RequestGate:
 
 
 def _replay(body: bytes, receive: Any) -> Any:
-    """Return a `receive` that replays a body and then continues with the original."""
+    """Return an ASGI `receive` that first returns a body, and then calls the original `receive`."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replay() -> Any:

@@ -1,4 +1,4 @@
-"""The state of the store and its jobs, polled once a second so that requests need not wait for it."""
+"""The state of the store and its jobs. It is polled once a second, so that requests need not wait for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Health:
     """Watches a store.
 
     Attributes:
-        reads: Whether the store answers reads; `writes`: whether it also accepts writes.
+        reads: Watches whether the store answers reads. `writes` watches whether it also accepts writes.
         jobs: The recent state of the store's jobs.
     """
 
@@ -31,11 +31,11 @@ class Health:
         self.writes = Answering(store, timeout_s, lambda: store.change(_PROBE, _write_nothing))
 
     async def watch(self) -> None:
-        """Poll the store until cancelled."""
+        """Poll the store until the task is cancelled."""
         await asyncio.gather(self.reads.watch(), self.writes.watch())
 
     def answering(self, method: str) -> Answering:
-        """Return the watch for a request, by its method."""
+        """Return `reads` for a GET or HEAD request, and `writes` for any other method."""
         return self.reads if method in ("GET", "HEAD") else self.writes
 
     async def _read(self) -> None:
@@ -47,10 +47,10 @@ def _write_nothing(view: SessionView) -> Any:
 
 
 class Answering:
-    """Watches whether a store answers a question.
+    """Watches whether a store answers one kind of request.
 
     Attributes:
-        is_up: Whether the last answer came in time.
+        is_up: Whether the store answered the last probe in time, or answered another request meanwhile.
     """
 
     def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[object]]) -> None:
@@ -60,14 +60,14 @@ class Answering:
         """Timeouts of work that waits for the store. They fire when the store stops answering."""
 
     async def watch(self) -> None:
-        """Poll until cancelled."""
+        """Poll the store until the task is cancelled."""
         probe: asyncio.Task[bool] | None = None
         try:
             while True:
-                # A probe without an answer is awaited; no further probe is sent.
+                # If the last probe has no answer yet, it is awaited, and no other probe is sent.
                 probe, began_s = probe or asyncio.ensure_future(self._ask()), time.monotonic()
                 await asyncio.wait({probe}, timeout=self._timeout_s)
-                # A store under load, or on a busy machine, is slow.
+                # A store that has answered another request meanwhile is only slow: under load, or on a busy machine.
                 is_slow = self._store.whole.answered_s >= began_s
                 self.is_up = probe.result() if probe.done() else is_slow
                 while self._waits and not self.is_up:
@@ -89,16 +89,16 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the work inside if the store stops answering. Call the yielded function once the work needs no store.
+        """Abort the `with` block if the store stops answering. Call the yielded function once the block needs no store.
 
         Raises:
-            StoreError: The work was aborted.
+            StoreError: The block was aborted.
         """
         waiting = asyncio.timeout(None)
 
         def end_wait() -> None:
             self._waits.discard(waiting)
-            # The store may have stopped answering in this very moment. The wait may be over.
+            # A timeout that has just expired, or whose block has ended, cannot be rescheduled.
             with contextlib.suppress(RuntimeError):
                 waiting.reschedule(None)
 

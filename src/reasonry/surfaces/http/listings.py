@@ -1,6 +1,6 @@
-"""The names that a request may use, the usage, and the state of the server itself.
+"""HTTP operations that list names, report the usage of runs, and show the state of the server.
 
-Strategies, and the models, verifiers, tools and documents that the operator listed; health, jobs and metrics.
+The names are strategies and the operator's models, verifiers, tools and documents. The state is health, jobs, metrics.
 """
 
 from typing import Annotated, Any, Literal, TypedDict
@@ -30,7 +30,7 @@ class StrategyHeadDocument(TypedDict):
     aliases: list[str]
     driven: bool
     calls: int
-    """Calls of a usual run."""
+    """How many model calls a typical run makes."""
     options: list[dict[str, Any]]
 
 
@@ -67,7 +67,7 @@ class UsageReportDocument(TypedDict):
 
 
 class UsageQuery(Struct, frozen=True):
-    """The number of days to report, and the grouping."""
+    """How many days to report, and how to group the usage."""
 
     by: UsageGroup = "strategy"
     days: Annotated[int, Meta(ge=1, le=366)] = 30
@@ -80,7 +80,7 @@ async def list_strategies(context: RequestContext) -> Response:
 
 
 async def read_strategy(context: RequestContext, name: str) -> Response:
-    """Read a strategy: its stages, their edges and its options."""
+    """Return a strategy: its stages, the allowed steps from stage to stage, and its options."""
     try:
         strategy = context.app.strategy(name)
     except UsageError as error:
@@ -104,7 +104,7 @@ async def list_names(context: RequestContext) -> Response:
 
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
-    """Return the usage of runs in the last days, including today. Days begin at midnight, UTC."""
+    """Return the usage of runs in the last `days` days, including today. A day begins at midnight UTC."""
     store, since_ms = context.app.store, (now_ms() // DAY_MS - query.days + 1) * DAY_MS
     total, groups = await store.usage_since(since_ms), await store.usage_by(query.by, since_ms)
     return reply({"since_ms": since_ms, "total": total, "by": query.by, "groups": groups})
@@ -114,7 +114,7 @@ async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
 
 
 class ModelDocument(TypedDict):
-    """A name for the `model` of a request."""
+    """A name that a request may give as its `model`."""
 
     id: str
     object: Literal["model"]
@@ -134,9 +134,9 @@ def _driven(registry: Registry) -> list[str]:
 
 
 def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
-    """Return the listed model names: each strategy on the default model, then on each other listed model.
+    """Return the model names: `STRATEGY` for the default model, then `STRATEGY@MODEL` for each other listed model.
 
-    Requests may also name `offline`, which solves a few kinds of puzzle, and the default model.
+    A request may also name the default model, or `offline`, a model that solves a few kinds of puzzles.
     """
     names, by_spec = _driven(strategies), dict[str, str]()
     for model, spec in allowed.models.items():
@@ -146,10 +146,10 @@ def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
 
 
 def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
-    """Split a name into its strategy and its model, or None for the operator's default model.
+    """Split `STRATEGY` or `STRATEGY@MODEL` into its parts. The model is None for the operator's default model.
 
     Raises:
-        NotFoundError: `model_not_found`: the strategy is unknown, or the operator has not listed the model.
+        NotFoundError: `model_not_found`: the strategy is unknown or for agents only, or the model is not listed.
     """
     strategy, at, model = (part.strip() for part in name.partition("@"))
     try:
@@ -164,13 +164,13 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str,
 
 
 async def list_models(context: RequestContext) -> Response:
-    """List the models: each strategy, alone and with each model of this server."""
+    """List the model names: each strategy alone (for the default model) and with each other model of the server."""
     names = model_ids(context.app.strategies, context.app.rights.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 
 
 async def read_model(context: RequestContext, name: str) -> Response:
-    """Return a model of the list."""
+    """Return one model by its name."""
     read_name(name, context.app.strategies, context.app.rights.allowed)
     return reply(_model_document(name))
 
@@ -189,13 +189,13 @@ class HealthDocument(TypedDict):
 
 
 async def check_health(context: RequestContext) -> Response:
-    """Say whether the server and its store answer."""
+    """Check that the server and its store answer."""
     context.wiring.health.writes.check()
     return reply({"status": "ok"})
 
 
 async def read_queue(context: RequestContext) -> Response:
-    """Return the number of waiting jobs, the longest wait and the number of workers, of all owners together."""
+    """Return how many jobs of all owners wait, how long the oldest has waited, and how many workers drive jobs."""
     return reply(context.wiring.health.jobs)
 
 

@@ -1,8 +1,8 @@
-"""MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`, for each principal over their own app.
+"""MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`. Each principal has its own app.
 
-The supervisor drives the runs that calls start, even if the call ends. A client of a handshake version gets an
-`Mcp-Session-Id`, and its calls share a connection, as over stdio. Other calls share nothing: a thought without
-`sessionId` starts a session, and runs are named by their ids.
+The server's supervisor drives the runs that calls start. A client of a handshake version of the protocol gets an
+`Mcp-Session-Id`, and its calls share a connection, as over stdio. The calls of other clients share nothing: a thought
+without `sessionId` starts a session, and a call must give the id of its run.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from .operations import Operation
 
 CONNECTION = "mcp-session-id"
 MAX_CONNECTIONS = 10_000
-"""The most connections. Beyond it, the least recently used connection is forgotten."""
+"""The most connections to remember. Beyond this limit, the least recently used connection is forgotten."""
 _NAME_CHARS = 64
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
-    """Answer an MCP request."""
+    """Return the ASGI app that answers an MCP request."""
     headers, answer = context.request.headers, context.wiring.mcp.handle_request
     if CONNECTION in headers or headers.get("mcp-protocol-version") == STATELESS_VERSION:
         return answer
@@ -49,7 +49,7 @@ async def answer_mcp(context: RequestContext) -> ASGIApp:
 
 @asynccontextmanager
 async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
-    """Answer MCP requests while the context is open."""
+    """Set up the handler of MCP requests in `wiring.mcp`, and run it while the context is open."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from ..mcp.http_server import sdk_server
@@ -60,7 +60,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
         context = wiring.context(request)
         if context.principal not in servers:
             server = app_server(RunTasks(context.app, wiring.supervisor), context.sessions)
-            # A response may have begun long before the store goes down: the gate waits for its head alone.
+            # The gate guards a request only until the response begins, but a streamed call depends on the store longer.
             server.guard = wiring.health.writes.waiting
             servers[context.principal] = server
         return servers[context.principal]
@@ -68,7 +68,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def context_for(request: Request) -> CallContext:
         name, calls = request.headers.get(CONNECTION, ""), CallContext()
         if 0 < len(name) <= _NAME_CHARS:
-            # An unknown name may stem from before a restart of the server.
+            # An unknown name may be from before a restart of the server, so it is accepted.
             key = wiring.context(request).principal, name
             calls = connections.pop(key, None) or CallContext(Thinker(gate=asyncio.Lock()))
             connections[key] = calls

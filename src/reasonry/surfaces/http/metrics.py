@@ -27,7 +27,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def route_of(scope: Any) -> str:
-    """Return the route of an answered request."""
+    """Return the path pattern of an answered request, or `UNKNOWN` if its address is unknown."""
     return getattr(scope.get("route"), "path_format", None) or UNKNOWN
 
 
@@ -53,7 +53,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Metrics(Meter):
-    """The metrics of a server or worker, in their own registry."""
+    """The metrics of a server or worker process, in a separate Prometheus registry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Metrics(Meter):
         self.watch("reasonry_loop_lag_seconds", "How late the event loop was.", lambda: self.lag_s)
 
     def follow(self, policy: Policy, supervisor: Supervisor, health: Health) -> None:
-        """Add metrics for a policy's calls, for driven runs, and for the jobs of the store."""
+        """Count a policy's calls to models, and add gauges for the driven runs and for the store's jobs."""
         policy.meter.listener = self
         self.watch("reasonry_runs_driven", "Runs driven here.", lambda: supervisor.running)
         self.watch("reasonry_queue_depth", "Jobs waiting.", lambda: health.jobs.depth)
@@ -78,13 +78,13 @@ class Metrics(Meter):
         self.watch("reasonry_workers", "Processes that drive jobs.", lambda: health.jobs.workers)
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """See `Meter`."""
+        """Add to a counter or a histogram, as in `Meter.add`."""
         if (count := self._counts.get(key := (name, *labels.items()))) is None:
             count = self._counts[key] = self._counts[name,].labels(**labels)
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
 
     async def watch_loop(self) -> None:
-        """Measure the lag of the event loop until cancelled."""
+        """Measure the lag of the event loop every `LOOK_EVERY_S` seconds until the task is cancelled."""
         while True:
             due_s = time.monotonic() + LOOK_EVERY_S
             await asyncio.sleep(LOOK_EVERY_S)
@@ -105,11 +105,11 @@ class Metrics(Meter):
         return server.server_port
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Add a gauge that is read together with the metrics."""
+        """Add a gauge. The function that returns its value is called each time the metrics are read."""
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:
-        """Count an answered request."""
+        """Count an answered request, and record the seconds since `begun`, a time of `time.perf_counter`."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
         self.add("requests", method=method, route=route, status=str(status))

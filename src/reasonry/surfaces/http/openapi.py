@@ -38,14 +38,14 @@ _CHANGING = {"conflict": "The run or session does not allow this now; the messag
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}
-"""The keywords for the content of lists and objects. Generators of clients need them."""
+"""The schema keyword for the items of a list or the values of an object. Client generators need these keywords."""
 
 
 class ErrorBodyDocument(TypedDict):
     """An error.
 
-    `code` is stable, for programs. `message` says what to do. `retryable` says whether the same request may succeed
-    later. `request_id` finds the error in the server's log.
+    Programs can rely on `code`. `message` says what to do. `retryable` says whether the same request may succeed later.
+    `request_id` identifies the error in the server's log.
     """
 
     code: str
@@ -61,7 +61,7 @@ class ErrorDocument(TypedDict):
 
 
 def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
-    """Return the schema of the operations under each tag."""
+    """Return the OpenAPI schema of the operations. The keys of the table are the tags of the operations."""
     operations = [(tag, operation) for tag, operations in table.items() for operation in operations]
     queries = dict.fromkeys(each.query for _, each in operations)
     kinds = dict.fromkeys(kind for _, each in operations for kind in (each.body, each.reply))
@@ -85,7 +85,7 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
 
 
 def _public(schema: Any) -> Any:
-    """Return a schema in the form that generators of clients understand."""
+    """Return a schema in the form that client generators understand."""
     match schema:
         case {"type": "array" | "object" as kind} if schema.keys().isdisjoint(("properties", _MEMBERS[kind])):
             return {**schema, _MEMBERS[kind]: {}}
@@ -94,7 +94,7 @@ def _public(schema: Any) -> Any:
         case list() | tuple():
             return [*map(_public, schema)]
         case str():
-            # Clients know the parts without the end that sets their names apart here.
+            # Clients see the names without the suffix `Document`, which only makes class names unique here.
             return schema.removesuffix("Document")
         case _:
             return schema

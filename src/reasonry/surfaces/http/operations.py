@@ -1,4 +1,4 @@
-"""An operation of the API: its parameters and its reply, and the call of its function for a request."""
+"""Operations of the HTTP API (their parameters, bodies and replies), and the endpoint that calls their functions."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_type_hints
@@ -18,22 +18,22 @@ class NoQuery(Struct, frozen=True):
 
 
 class Operation(Struct):
-    """A method of an address.
+    """An operation of the API: one HTTP method of one path.
 
     Attributes:
         path: The path in Starlette's form.
-        answer: The function. It takes the context, and optionally `query` and `body` of annotated types. Names in the
-            path are members of the query if its type has them, else separate arguments.
+        answer: The function that answers. It takes the context and optionally the annotated `query` and `body`.
+            A path parameter is a member of the query if the query's type has it, else a separate argument.
         reply: The type of the returned document.
         status: The status of a successful reply.
-        others: Descriptions of the other statuses, errors included.
-        headers: The headers that it reads, with their schemas.
-        reads: Makes the body from the document in the request.
+        others: Descriptions of further statuses, errors included.
+        headers: The request headers that the function reads, with their schemas.
+        reads: Converts the JSON document of a request to the type of the body.
         media_type: The media type of the reply.
         checks_query: Whether unknown query parameters are refused.
-        query: The type of its query.
-        body: The type of its body, if any.
-        needs_body: Whether the body is required: it is optional if all its members are.
+        query: The type of the query.
+        body: The type of the body, if any.
+        needs_body: Whether the body is required. It is optional if all its members are optional.
     """
 
     method: str
@@ -61,7 +61,7 @@ class Operation(Struct):
         """Return the arguments of `answer` besides the context.
 
         Raises:
-            UsageError: The request is invalid; `field` names the place.
+            UsageError: The request is invalid. `field` names the wrong parameter or member.
         """
         of_query = self.query.__struct_encode_fields__
         arguments = {name: value for name, value in request.path_params.items() if name not in of_query}
@@ -76,7 +76,7 @@ class Operation(Struct):
 
 
 class Endpoint:
-    """Answers the requests to a path, with an operation for each method."""
+    """Answers requests to one path. Each HTTP method of the path has its own operation."""
 
     def __init__(self, operations: Sequence[Operation], wiring: Wiring) -> None:
         self._operations = {operation.method: operation for operation in operations}
@@ -86,7 +86,7 @@ class Endpoint:
         """Answer a request.
 
         Raises:
-            UsageError: See `Operation.arguments`; `method_not_allowed`: the path has no such method.
+            UsageError: As in `Operation.arguments`, or `method_not_allowed` if the path does not have the method.
         """
         operation = self._operations.get(scope["method"])
         if operation is None:

@@ -1,4 +1,4 @@
-"""Connections: uvicorn's protocol with limits on open connections, slow requests and unread replies."""
+"""HTTP connections: uvicorn's protocol, with limits on open connections, slow requests and unread replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..present import error_document, http_status
 from .server_settings import ServerSettings
 
 MAX_HEAD_BYTES = 64 << 10
-"""The limit for a request's line and headers together."""
+"""The limit in bytes for the request line and the headers together."""
 _LINGER_S = 0.5
 
 
@@ -23,25 +23,25 @@ def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection with limits. A request that arrives in one piece takes a fast path."""
+    """A connection with limits. A request that arrives whole in one piece starts no timer of its own."""
 
     bounds: ServerSettings
     in_turn: dict[BoundedProtocol, None]
-    """All connections, ordered by the time since which they wait for their client."""
+    """All open connections, ordered by the time of their last activity, the oldest first."""
 
     _in_request = _is_refused = False
     _head_bytes: int | None = None
-    """The bytes of incomplete headers, without the first piece, which may contain earlier requests."""
+    """The bytes of incomplete headers so far. The first piece does not count, as it may contain earlier requests."""
     _piece_bytes = 0
     _answered: RequestResponseCycle | None = None
-    """The request in progress. `cycle` is the latest request."""
+    """The request that is being answered. `cycle` is the latest request that has arrived."""
     _coming: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
-    # -- what comes in
+    # -- receiving
 
     def connection_made(self, transport: Any) -> None:
-        """Accept a connection. At the limit it replaces a waiting connection or is refused."""
+        """Accept a connection. At the limit, close the connection waiting longest; if none waits, refuse this one."""
         super().connection_made(transport)
         has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
         self._go_last()
@@ -51,10 +51,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(OverloadedError("too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
+        """Clean up after a connection has been closed."""
         self._coming, self._unread = _cancel(self._coming), _cancel(self._unread)
         self.in_turn.pop(self, None)
-        # uvicorn tells only the last request of a connection that its client has gone.
+        # uvicorn tells only the last request of a connection that the client has disconnected.
         self.pipeline.clear()
         if self._answered is not None:
             self._answered.disconnected = True
@@ -77,18 +77,18 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_request()
 
     def on_message_begin(self) -> None:
-        """Note the beginning of a request."""
+        """Record that a request has begun to arrive."""
         super().on_message_begin()
         self._go_last()
         self._in_request, self._head_bytes = True, -self._piece_bytes
 
     def on_headers_complete(self) -> None:
-        """Note the end of a request's headers."""
+        """Record that the headers of a request are complete."""
         self._head_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Note the end of a request."""
+        """Record that a request has arrived completely."""
         self._in_request, self._coming = False, _cancel(self._coming)
         super().on_message_complete()
 
@@ -101,7 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.in_turn[self] = None
 
     def _end_longest_waiting(self) -> bool:
-        """Close the connection that has waited for its client longest. Returns whether there was any."""
+        """Close the connection that has waited longest for its client. Return False if no connection waits."""
         longest = next((each for each in self.in_turn if each._waits_for_client()), None)
         if longest is None:
             return False
@@ -122,11 +122,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_request:
             self._refuse(UsageError("the request did not come in whole, in time", code="request_timeout"))
         elif not self.transport.is_closing():
-            # Nothing has come at all.
+            # The client has sent no request at all.
             self._end()
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Reply to an incomplete request, unless another request is in progress, and close the connection."""
+        """Send an error as the reply, unless another reply has begun, and close the connection."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
@@ -138,18 +138,18 @@ class BoundedProtocol(HttpToolsProtocol):
                 b"content-length: %d\r\n\r\n" % len(body)
             )
             self.transport.write(STATUS_LINE[http_status(error.code)] + head + body)
-        # A connection that is closed while the other side still sends is reset, and the answer lost.
+        # If a connection is closed while the client still sends, it is reset and the client loses the reply.
         self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self._end)
 
-    # -- what goes out
+    # -- sending
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """Note the end of a reply."""
+        """Record that a reply is complete."""
         self._go_last()
         super().on_response_complete()
         if self.transport.is_closing():
@@ -166,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._give_up_unread()
 
     def resume_writing(self) -> None:
-        """Stop the time limit: the client reads again."""
+        """Cancel the time limit, since the client reads again."""
         if not self.transport.is_closing():
             self._unread = _cancel(self._unread)
         super().resume_writing()

@@ -1,4 +1,4 @@
-"""Forms of requests about runs, and documents about runs: their state, and rows of lists."""
+"""The bodies of requests about runs, and the documents of replies: the state of a run, and lists of runs."""
 
 from contextlib import suppress
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -35,7 +35,7 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Return the named limits."""
+    """Return the limits that a request names, by name. A limit of None is to be removed."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 
@@ -47,7 +47,7 @@ class StartRun(AskedRun, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: RunMode = "driven"
     model: str | None = None
     prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
-    """Replacements for questions of stages, by `STRATEGY.STAGE`. Values are texts, never files."""
+    """New texts for the questions of stages, by `STRATEGY.STAGE`. A value is the text itself, never a file name."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
@@ -59,7 +59,7 @@ class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A request to resume a run."""
 
     mode: RunMode | None = None
-    """The mode; unchanged by default, or `driven` if a model is named."""
+    """The new mode. By default, it is `driven` if the request names a model, and unchanged otherwise."""
     model: str | None = None
     budget: ChangedLimits | None = None  # pyright: ignore[reportInvalidTypeForm]
 
@@ -74,19 +74,19 @@ class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A request to fork a run."""
 
     at: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)]
-    """The question to ask again, or the number of answers to copy."""
+    """The id of the question to ask again, or how many answers to copy from the other run."""
     prompt: Prompt | None = None
-    """A replacement for that question."""
+    """The new text of the question that `at` names."""
     options: Options = msgspec.field(default_factory=dict)
 
 
 class AnswersBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Answers to questions of a coached run by id: text, or data that fits the question's schema."""
+    """Answers to a coached run, by question id: text, or data that fits the `answer_schema` of the question."""
 
     answers: dict[str, Any]
 
 
-# -- shown
+# -- the documents of replies
 
 
 class QuestionDocument(TypedDict):
@@ -108,7 +108,7 @@ class UsageDocument(HeadUsage):
 
 
 class RunDocument(RunMembers):
-    """A run. Its strategy adds members."""
+    """The state of a run. The strategy of the run may add members."""
 
     why: Why | None
     best_answer: NotRequired[str]
@@ -138,7 +138,7 @@ class RunListDocument(TypedDict):
 
 
 class ComparedDocument(TypedDict):
-    """Whether a replay led to the same result; null for an active run."""
+    """The comparison of a replay with the run's record. `identical` is null for an active run."""
 
     identical: bool | None
     events: int
@@ -146,7 +146,7 @@ class ComparedDocument(TypedDict):
 
 
 class ReplayDocument(TypedDict):
-    """Whether a replay of the run's journal, without a model, leads to the recorded results."""
+    """A run, and in `replay` the result of replaying its journal without a model."""
 
     run_id: str
     status: Status
@@ -155,11 +155,11 @@ class ReplayDocument(TypedDict):
 
 
 class DiffDocument(TypedDict):
-    """The first difference between two runs and their other differences, as in `reasonry runs diff --json`.
+    """The differences between two runs, as in `reasonry runs diff --json`. `parting` is the first difference.
 
     Attributes:
-        spend: The spending of each run: `name`, `a`, `b`.
-        terms: Different limits and options: `name`, `a`, `b`.
+        spend: The spending of the runs `a` and `b`, in rows of `name`, `a` and `b`.
+        terms: The limits, options and other settings that differ, in rows of `name`, `a` and `b`.
     """
 
     runs: Document
@@ -170,17 +170,17 @@ class DiffDocument(TypedDict):
 
 
 async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
-    """Return the state of a run: `runs show` without lists and nodes, and the questions of a coached run.
+    """Return the state of a run: `runs show --json` without lists and nodes, plus a coached run's open questions.
 
     Args:
-        read: The run, if it has just been read or written.
+        read: The run, if the caller has just read or written it. Otherwise it is read from the store.
 
     Raises:
         NotFoundError: The run does not exist.
         StoreError: The run is damaged.
     """
     if read is None and (await app.store.run(run_id)).status == "active":
-        # A run that no longer fits its strategy is shown by its journal.
+        # A run that no longer fits its strategy is shown from its journal.
         with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
     if read is not None:

@@ -1,4 +1,4 @@
-"""Operations on runs: start, read, follow and steer."""
+"""HTTP operations on runs: start, read, follow and steer them."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -58,30 +58,30 @@ class RunsQuery(Struct, frozen=True):
 
 
 class DiffQuery(Struct, frozen=True):
-    """The runs to compare."""
+    """The ids of the two runs to compare."""
 
     a: str
     b: str
 
 
 class EventsQuery(Struct, frozen=True):
-    """The events of a run to follow."""
+    """The query parameters of a stream of a run's events."""
 
     after: Instant = 0
     text: bool = False
 
 
-# -- begun
+# -- starting
 
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
-    """Start a run; a model or the caller answers its questions."""
+    """Start a run. A model answers its questions, or the caller does if `mode` is `coached`."""
     order, performers = await context.app.receive(body.request())
     return await _begin(context, order, performers, coached=body.mode == "coached")
 
 
 async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Response:
-    """Start a run from a point of another; the reused answers cost nothing."""
+    """Start a run that copies another run up to the point `at`. The copied answers cost nothing."""
     app = context.app
     source = await app.engine.recorded_run(run_id)
     at, question = await _fork_point(context, source, body)
@@ -95,7 +95,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 async def _begin(
     context: RequestContext, order: Begun, performers: Performers, fork: Fork | None = None, *, coached: bool
 ) -> Response:
-    """Accept a run, start its drive or find its first questions, and reply with it."""
+    """Accept a run and reply with its state. A coached run has its first questions; any other run is a job."""
     app, key = context.app, await read_key(context.request)
     if coached:
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
@@ -110,10 +110,10 @@ async def _begin(
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
-    """Return the number of answers to copy into a fork, and the question to repeat, if any.
+    """Return how many answers to copy into a fork, and the id of the question to ask again, if any.
 
     Raises:
-        UsageError: The question does not exist.
+        UsageError: The question does not exist, or the request has a `prompt` but no question.
         ConflictError: The question was cancelled before it was answered.
     """
     question = body.at
@@ -134,7 +134,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
     return count, question
 
 
-# -- looked at
+# -- reading
 
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
@@ -143,7 +143,7 @@ async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
-    """Compare two runs: the point where they part, and their differences."""
+    """Compare two runs: return the first point where they differ, and all other differences."""
     first, second = [await context.app.engine.record(run_id) for run_id in (query.a, query.b)]
     return reply(await asyncio.to_thread(lambda: diff_runs(first, second)))
 
@@ -154,7 +154,7 @@ async def read_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def read_page(context: RequestContext, run_id: str) -> Response:
-    """Return the page document of a run in its current state."""
+    """Return the document from which the web page draws a run in its current state."""
     engine, known = context.app.engine, context.request.headers.get("if-none-match", "")
     if known and (headers := page_headers(*await engine.last_line(run_id)))["ETag"] in known:
         return Response(status_code=304, headers=headers)
@@ -163,22 +163,22 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
 
 
 async def replay_run(context: RequestContext, run_id: str) -> Response:
-    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
+    """Replay a run from its journal, without a model, and compare its path, thoughts and outcome with the record."""
     document = await context.app.engine.replay(run_id)
     return reply({name: document[name] for name in ReplayDocument.__annotations__})
 
 
-# -- followed
+# -- following
 
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> ASGIApp:
-    """Stream the past and new events of a run, each once. `text` adds answers as they stream in.
+    """Stream the events of a run after position `after`, past and new, each once. `text` adds pieces of answers.
 
-    In each event, `event` is the kind, `id` the position in the journal, and `data` a JSON document.
+    In each event, `event` is the kind, `id` is the position in the run's journal, and `data` is a JSON document.
     """
     after = query.after
     if last_id := context.request.headers.get("last-event-id"):
-        # A client that comes back says what it has had.
+        # A client that connects again names the last event that it received.
         after = read_form({"after": last_id}, EventsQuery, strict=False).after
     row, (last, _) = await context.app.store.run(run_id), await context.app.engine.last_line(run_id)
     if after > last:
@@ -204,13 +204,13 @@ async def _pieces(
         yield {"event": "draining", "data": "{}"}
 
 
-# -- steered
+# -- steering
 
 
 async def answer_questions(context: RequestContext, run_id: str, body: AnswersBody) -> Response:
-    """Answer questions of a coached run; the reply has the next questions.
+    """Answer questions of a coached run. The reply has the next questions.
 
-    Unreadable answers are refused (`answer_refused`); the error's `run` has the state of the run.
+    An unreadable answer is refused (`answer_refused`, with the state of the run in `run`). Other answers are recorded.
     """
     try:
         await runs.coach_answer(context.app, run_id, body.answers, body.participants())
@@ -221,7 +221,7 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
 
 
 async def cancel_run(context: RequestContext, run_id: str) -> Response:
-    """End a run; it can be resumed."""
+    """Cancel a run. You can resume it later."""
     await context.supervisor.cancel(context.app, run_id)
     return await read_run(context, run_id)
 
@@ -233,7 +233,7 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
-    """Resume a run after a pause, a cancellation, a limit or a failure. Recorded questions are not asked again.
+    """Resume a run after a pause, a cancellation, a limit or a failure. Answered questions are not asked again.
 
     A finished run does not change.
     """

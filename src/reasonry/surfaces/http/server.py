@@ -1,4 +1,4 @@
-"""The server: its table of operations, which generates routes and schema, and its run until a signal."""
+"""The server: the table of its operations, the routes and schema made from the table, and the main loop."""
 
 import asyncio
 import contextlib
@@ -41,14 +41,14 @@ TABLE: dict[str, Sequence[Operation]] = {
     "operation": listings.HEALTH,
     "openai": (*listings.MODELS, *openai.OPERATIONS),
 }
-"""The operations in the schema, by tag."""
+"""The operations that the OpenAPI schema describes, by tag."""
 
 _BACKLOG = 2_048
 
 _FILES_A_CONNECTION = 4
-"""A connection's file descriptor, and its share of a run's: models, tool servers, the store."""
+"""File descriptors to allow for each connection: its own, and some for models, tool servers and the store."""
 _COLLECT_AFTER = 50_000
-"""New objects between two garbage collections. Runs leave no reference cycles behind."""
+"""How many new objects start a garbage collection. The number is high, as runs leave no reference cycles."""
 
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -60,7 +60,7 @@ async def read_api(context: RequestContext) -> Response:
 
 
 async def read_reference(context: RequestContext) -> Response:
-    """Return the schema as a self-contained page."""
+    """Return the OpenAPI schema as a self-contained HTML page."""
     return Response(reference_page(_schema()), headers=_CHANGING, media_type="text/html")
 
 
@@ -70,17 +70,17 @@ def _schema() -> dict[str, Any]:
 
 
 async def read_page(context: RequestContext) -> Response:
-    """Return the page."""
+    """Return the web page of the server."""
     page = await asyncio.to_thread(live_page)
     return Response(page.document, headers=_CHANGING, media_type="text/html")
 
 
 async def read_asset(context: RequestContext, version: str, name: str) -> Response:
-    """Return a file of the page."""
+    """Return a file of the web page."""
     page = await asyncio.to_thread(live_page)
     if version != page.version or name not in page.files:
         raise NotFoundError("there is no such file of the page; reload it")
-    # The type is not guessed from the system's tables: those of some name scripts text/plain, which no browser runs.
+    # The type is not guessed from the system's tables. Some systems give scripts text/plain, which no browser runs.
     media_type = "text/css" if name.endswith(".css") else "text/javascript"
     return Response(page.files[name], headers=_FIXED, media_type=media_type)
 
@@ -92,11 +92,11 @@ BESIDES = (
     Operation("GET", "/", read_page, checks_query=False),
     Operation("GET", "/assets/{version}/{name:path}", read_asset),
 )
-"""The operations outside the schema."""
+"""The operations that the OpenAPI schema omits."""
 
 
 async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request to an unknown address."""
+    """Refuse a request to an unknown address."""
     raise NotFoundError("there is nothing at this address; /api/openapi.json lists the addresses")
 
 
@@ -105,7 +105,7 @@ def create_server(app: App, settings: ServerSettings) -> RequestGate:
     settings.check()
     wiring, packed = Wiring(app, settings), [Middleware(GZipMiddleware)]
     addresses: dict[str, list[Operation]] = {}
-    # A request tries the addresses one after the other: those of completions come first.
+    # The router tries the addresses one after another, so the addresses of completions come first.
     for operation in (*itertools.chain(*reversed(TABLE.values())), *BESIDES):
         addresses.setdefault(operation.path, []).append(operation)
     routes = [
@@ -120,7 +120,7 @@ def create_server(app: App, settings: ServerSettings) -> RequestGate:
 
 
 async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Awaitable[object]]) -> None:
-    """Serve until a signal, then end pending work within the time limit.
+    """Serve requests until a signal arrives, then finish pending work within the time limit.
 
     Args:
         on_start: Called with the address once the server accepts requests.
@@ -131,7 +131,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Aw
     """
     gate = create_server(app, settings)
     _allow_files(_FILES_A_CONNECTION * settings.max_connections)
-    # An unusable store fails the start, not the first request.
+    # An unusable store must fail here, not at the first request.
     await app.store.runs(limit=1)
     listener = _listen(settings)
     server = DrainingServer(gate, settings, on_start=lambda: on_start(address_of(listener)))
@@ -140,12 +140,12 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Aw
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server. Signals end streams and release runs before it waits for connections."""
+    """uvicorn's server. On a signal, it ends streams and releases runs, so that connections can close soon."""
 
     def __init__(
         self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], Awaitable[object]]
     ) -> None:
-        # uvicorn's log quotes errors and requests; the gate logs only what may be shown.
+        # uvicorn's log quotes errors and requests; the gate logs only texts that are safe to show.
         for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logging.getLogger(name).disabled = True
         super().__init__(
@@ -168,21 +168,21 @@ class DrainingServer(uvicorn.Server):
         self._on_start = on_start
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal, beside the background work of the server."""
+        """Serve requests until a signal arrives, while the server's background work runs."""
         async with self._wiring.working(), mcp.serving_mcp(self._wiring):
             await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting requests."""
         await super().startup(sockets)
-        # Loaded modules stay; collecting them repeatedly took a tenth of the processor's time.
+        # Loaded modules are never freed. Checking them in each garbage collection took a tenth of the CPU time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
         await self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting requests, and end pending work."""
+        """Stop accepting requests, and finish pending work within the time limit."""
         drain = asyncio.ensure_future(self._wiring.drain())
         await super().shutdown(sockets)
         await drain

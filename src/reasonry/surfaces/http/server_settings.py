@@ -1,4 +1,4 @@
-"""The operator's settings of the server."""
+"""The settings of the server, which its operator chooses."""
 
 import hashlib
 import re
@@ -14,9 +14,9 @@ from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
 from ...system.processes import read_regular_file
 
 OPERATOR = ""
-"""The principal of all requests if no tokens are set, and the owner of the work of other surfaces."""
+"""The principal of every request if no tokens are set. Other surfaces, such as commands, also act as this owner."""
 OPERATOR_NAME = "operator"
-"""The operator's name among principals with tokens."""
+"""The name that stands for the operator in a `PRINCIPAL=TOKEN` entry."""
 
 TOKENS = "REASONRY_TOKENS"
 ALLOWED_HOSTS = "REASONRY_ALLOWED_HOSTS"
@@ -34,19 +34,19 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """The settings of a server.
 
     Attributes:
-        tokens: Principals by the SHA-256 of their token. Without tokens, every client is the operator.
-        allowed_hosts: Further names of the server, besides those of this machine.
-        usd_a_day: The daily limit in US dollars for a principal's runs. `EVERYONE` stands for all other principals.
-        requests_per_minute: The limit for a principal's requests in any minute.
-        concurrency: The number of jobs that the server drives at a time; 0 for no jobs.
+        tokens: The principals, by the SHA-256 digests of their tokens. Without tokens, every client is the operator.
+        allowed_hosts: Host names of the server besides `localhost`, `127.0.0.1` and `[::1]`.
+        usd_a_day: The daily limit in US dollars for a principal's runs, by principal. `EVERYONE` stands for all others.
+        requests_per_minute: The limit for the requests of each principal in a minute.
+        concurrency: How many jobs the server drives at a time. With 0, it drives no jobs.
         max_queued: The limit for waiting jobs.
-        max_connections: The limit for open connections. A further one replaces the longest waiting connection.
-        max_in_flight: The limit for requests in progress. With several principals, each has at most half of it.
-        max_streams: The limit for a principal's open event streams.
-        request_timeout_s: The time for a request to arrive whole.
-        send_timeout_s: The time for a client to read a reply.
+        max_connections: The limit for open connections. Another connection replaces the one waiting longest.
+        max_in_flight: The limit for requests in progress. If there are several principals, each may have at most half.
+        max_streams: The limit for the open event streams of each principal.
+        request_timeout_s: The time limit for a whole request to arrive.
+        send_timeout_s: The time limit for a client to read a reply.
         store_timeout_s: The time without an answer after which the store counts as unavailable.
-        drain_s: The time for pending work when the server ends.
+        drain_s: The time limit for pending work to finish when the server ends.
     """
 
     host: str = "127.0.0.1"
@@ -89,19 +89,19 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
 
 
 def read_tokens(text: str, source: str) -> dict[bytes, str]:
-    """Read `PRINCIPAL=TOKEN` entries, separated by commas or line ends, into principals by token digest.
+    """Read `PRINCIPAL=TOKEN` entries, separated by commas or line ends. Return principals by their tokens' digests.
 
     Args:
-        source: The setting or file to name in errors. Its content is never shown.
+        source: The name of the setting or file, for errors. Errors never show its content.
 
     Raises:
-        UsageError: There are no entries, or an entry is malformed, easily guessed or repeated.
+        UsageError: There are no entries, an entry is malformed, or a token is too short or belongs to two principals.
     """
     tokens: dict[bytes, str] = {}
     fault = partial(UsageError, option=source)
     for number, entry in enumerate(_entries(text), 1):
         name, _, token = (part.strip() for part in entry.partition("="))
-        # A header can carry no other characters.
+        # An HTTP header can carry only such characters.
         is_sendable = token.isascii() and token.isprintable() and " " not in token
         if not (token and is_sendable and _PRINCIPAL.fullmatch(name)):
             raise fault(f"{source}: entry {number} is not PRINCIPAL=TOKEN")
@@ -131,7 +131,7 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
 
 
 def read_host(text: str) -> str | None:
-    """Return the host name in `HOST` or `HOST:PORT`, in lower case without a last dot, or None for another form."""
+    """Return the host in `HOST` or `HOST:PORT`, in lower case and without a final dot. Return None for other texts."""
     found = _HOST.fullmatch(text.lower())
     return found and found[1].rstrip(".")
 
@@ -152,7 +152,7 @@ def read_allowed_hosts(text: str) -> frozenset[str]:
 
 
 def read_usd_a_day(text: str) -> dict[str, float]:
-    """Read `USD` for every principal, or `PRINCIPAL=USD` entries, separated by commas.
+    """Read daily limits, separated by commas: `PRINCIPAL=USD` for one principal, `USD` for all other principals.
 
     Raises:
         UsageError: An entry has neither form.

@@ -1,6 +1,6 @@
-"""Operations on sessions: submit, read, search, export and import thoughts; show the table of a comparison.
+"""HTTP operations on sessions of thoughts (submit, read, search, export, import), and on the table of a comparison.
 
-A request names a session by its complete id. To other principals the session does not exist.
+A request must give the complete id of a session. A principal gets `not_found` for the sessions of other principals.
 """
 
 from typing import Annotated, Any, NotRequired, Required, TypedDict
@@ -43,23 +43,23 @@ class SessionsQuery(ListSessions, frozen=True, kw_only=True):
 
 
 class SearchQuery(SearchThoughts, frozen=True, kw_only=True):
-    """A search in thoughts."""
+    """The query parameters of a search for a text in thoughts."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a session."""
+    """A request to change the settings of a session."""
 
     pinned: bool
     """Whether the session is pinned. A pinned session never expires."""
 
 
-# -- shown
+# -- the documents of replies
 
 
 class SessionHeadDocument(TypedDict):
-    """A session, as lists show it."""
+    """A session without its thoughts, as in a list of sessions."""
 
     session_id: str
     status: str
@@ -96,20 +96,20 @@ class _ThoughtMembers(TypedDict, total=False):
 
 
 class ThoughtDocument(_ThoughtMembers):
-    """A thought; unset members are left out."""
+    """A thought. Members without a value are omitted."""
 
     thought: str
 
 
 class FoundThoughtDocument(_ThoughtMembers):
-    """A thought that contains a text, with an excerpt around it."""
+    """A thought that contains the searched text, with an excerpt around that text."""
 
     session_id: str
     excerpt: str
 
 
 class SessionDocument(SessionHeadDocument):
-    """A session, the state of its lines, and a page of its thoughts."""
+    """A session with its latest thought, its branches, and one page of its thoughts."""
 
     stage: NotRequired[str]
     latest_thought: NotRequired[Document]
@@ -126,14 +126,14 @@ class SessionListDocument(TypedDict):
 
 
 class FoundThoughtsDocument(TypedDict):
-    """Thoughts that contain a text."""
+    """One page of the thoughts that contain the searched text."""
 
     matches: list[FoundThoughtDocument]
     next_cursor: str | None
 
 
 class SessionExportDocument(TypedDict):
-    """A whole session: as data for `import`, or as `text`."""
+    """A whole session, either as data that `import` accepts or as Markdown in `text`."""
 
     session_id: str
     format: Format
@@ -144,7 +144,7 @@ class SessionExportDocument(TypedDict):
 
 
 class DeletedSessionDocument(TypedDict):
-    """A deleted session, or a deleted run with its session."""
+    """Confirms that a session was deleted, or that a run and its session were deleted."""
 
     session_id: str
     run_id: NotRequired[str]
@@ -160,7 +160,7 @@ async def begin_session(context: RequestContext, body: NewThought) -> Response:
 
 
 async def add_thought(context: RequestContext, session_id: str, body: NewThought) -> Response:
-    """Add a thought to a session. The reply comes when the thought is on disk."""
+    """Add a thought to a session. The reply is sent after the thought has been stored."""
     call = {**msgspec.to_builtins(body), "session_id": session_id}
     return reply(await context.sessions.think(call, begins=False), 201)
 
@@ -169,26 +169,26 @@ async def add_thought(context: RequestContext, session_id: str, body: NewThought
 
 
 async def list_sessions(context: RequestContext, query: SessionsQuery) -> Response:
-    """List sessions of agents (`guided`) and of runs, last used first.
+    """List sessions of agents (`guided` true) and of runs (`guided` false), the most recently used first.
 
-    `query` finds a text in purposes and thoughts; `since_ms` and `until_ms` bound the last use.
+    `query` is a text in the purpose or a thought. `since_ms` and `until_ms` limit the last use (Unix time in ms).
     """
     filters = {name: getattr(query, name) for name in SessionsQuery.__annotations__}
     return reply(await context.sessions.list(query, **filters))
 
 
 async def search_thoughts(context: RequestContext, query: SearchQuery) -> Response:
-    """Search the thoughts of all sessions, or of one, for a text in any case."""
+    """Search the thoughts of all sessions, or of one session, for a text. The search ignores case."""
     return await _show(context, "search", query)
 
 
 async def read_session(context: RequestContext, query: GetSession) -> Response:
-    """Read a session: its thoughts from one number to another, of one branch (main: the main line) or all."""
+    """Read a session and its thoughts: all, the numbers `from` to `to`, or one branch (`main` is the main line)."""
     return await _show(context, "get", query)
 
 
 async def read_session_page(context: RequestContext, session_id: str) -> Response:
-    """Return the page document of a session."""
+    """Return the document from which the web page draws a session."""
     row = await context.app.store.session(session_id)
     headers = page_headers(session_id, row.used_at_ms, row.thoughts, row.status, row.pinned)
     known = context.request.headers.get("if-none-match", "")
@@ -197,11 +197,11 @@ async def read_session_page(context: RequestContext, session_id: str) -> Respons
     return reply(await find_page(context.app, session_id), headers=headers)
 
 
-# -- taking out and in
+# -- export and import
 
 
 async def export_session(context: RequestContext, query: ExportSession) -> Response:
-    """Export a whole session: as data for `import`, or as text in Markdown."""
+    """Export a whole session, either as JSON data for `import` or as Markdown text."""
     return await _show(context, "export", query)
 
 
@@ -210,7 +210,7 @@ async def import_session(context: RequestContext, body: Document) -> Response:
     return _begun(await context.sessions.import_(body))
 
 
-# -- keeping and forgetting
+# -- pinning and deleting
 
 
 async def keep_session(context: RequestContext, session_id: str, body: KeepSession) -> Response:
@@ -219,12 +219,12 @@ async def keep_session(context: RequestContext, session_id: str, body: KeepSessi
 
 
 async def delete_session(context: RequestContext, query: OneSession) -> Response:
-    """Delete a session and its thoughts for good, with the run that wrote it, if any."""
+    """Delete a session and its thoughts permanently. If a run wrote the session, delete that run, too."""
     return await _show(context, "delete", query)
 
 
 class ComparisonDocument(TypedDict):
-    """The current state of a comparison: the output of `compare --json`, with active runs."""
+    """The current state of a comparison: the output of `reasonry compare --json`, plus the active runs."""
 
     id: str
     dataset: str
@@ -246,10 +246,10 @@ def _begun(document: Document) -> Response:
 
 
 async def _show(context: RequestContext, action: str, call: Any) -> Response:
-    """Perform an act on a session, and reply with its result.
+    """Call the method of `Sessions` that the action names, and reply with its result.
 
     Raises:
-        NotFoundError: The id is incomplete. Prefixes are accepted on other surfaces only.
+        NotFoundError: The session id is incomplete. Only other surfaces accept the beginning of an id.
     """
     session_id = call.session_id
     if session_id is not None and (not session_id or may_be_short(session_id)):

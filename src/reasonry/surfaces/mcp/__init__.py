@@ -1,1 +1,1 @@
-"""The MCP server; `serve` runs it. Nothing is imported here, so that the command line can load a part alone."""
+"""The MCP server; `serve` runs it. Nothing is imported here, so that the command line can load single parts."""

@@ -1,7 +1,7 @@
 """A client's conversation over standard input and output, in the client's protocol version.
 
-The first valid request decides: `initialize` opens a handshake version, an envelope in `_meta` the stateless version.
-From then on the connection serves that version alone.
+The first valid request decides the version: `initialize` selects a handshake version, and an envelope in `_meta`
+selects the stateless version. From then on, the connection serves only this version.
 """
 
 import asyncio
@@ -68,11 +68,11 @@ class Connection:
         self._context = CallContext(Thinker(gate=asyncio.Lock()))
         self._about = server_info()
         self._is_stateless: bool | None = None
-        """Whether the stateless version or a handshake version is spoken; None before the first request."""
+        """True for the stateless version, False for a handshake version, None before the first valid request."""
         self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
-        """Process a line. Every request gets a reply; an unreadable tool call gets a tool's error."""
+        """Process a line. Every request gets a reply. An unreadable tool call gets a tool result with an error."""
         try:
             message = frames.read(line)
         except frames.UnreadableError as error:
@@ -102,7 +102,7 @@ class Connection:
             await asyncio.wait([*self._working], timeout=timeout_s)
 
     def abandon(self, why: str) -> list[str]:
-        """Cancel pending requests, answer them with an error, and return their descriptions for people."""
+        """Cancel all pending requests, answer each with an error, and return a readable description of each."""
         error = WorldError(why, code="deadline_exceeded", retryable=True)
         left: list[str] = []
         for task, (id, name) in list(self._working.items()):

@@ -1,4 +1,4 @@
-"""The tools of coached and driven runs, over the app."""
+"""The MCP tools `coach` and `solve`, for coached and driven runs."""
 
 import asyncio
 import itertools
@@ -39,7 +39,7 @@ from .tools import CallContext, Document, McpTool, Report, TaskDocument
 BEAT_S: Final = 5.0
 _MESSAGE_CHARS: Final = 200
 _STEPS: Final = ("answered", "failed", "tool_returned", "verified")
-"""The events that complete a step of a run."""
+"""The kinds of events that complete a step of a run."""
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING, _OBJECT = {"type": "string"}, {"type": "object"}
@@ -58,7 +58,7 @@ _SOLVE_OUTPUT = {
     "properties": {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": _OBJECT},
 }
 _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
-"""Actions that make a run the connection's own."""
+"""Actions that add their run to the runs of the connection."""
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
@@ -71,7 +71,7 @@ SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the a
 
 
 def run_tools(tasks: RunTasks) -> list[McpTool]:
-    """Return the tools of runs: `coach` always, `solve` where a model is configured."""
+    """Return the tools for runs: `coach`, and also `solve` if a model is configured."""
     coach = "coach", "Coached Run", COACH_DESCRIPTION, actions_schema(COACH_ACTIONS), _COACH_OUTPUT, _coach
     solve = "solve", "Solve", SOLVE_DESCRIPTION, tool_schema(SolveCall), _SOLVE_OUTPUT, _solve
     offered = [coach, solve] if tasks.app.rights.has_model else [coach]
@@ -178,9 +178,9 @@ async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> 
 
 # -- a call that waits for its run
 #
-# Rule 1: it reports progress at least every `BEAT_S`. For a client without support for progress, it returns after
-#         `patience_s` with the run's id.
-# Rule 2: the run ends with its call only if the protocol says that an abandoned call is cancelled.
+# Rule 1: the call reports progress at least every `BEAT_S` seconds. If the client does not support progress, the call
+#         returns after `patience_s` seconds, with the run's id.
+# Rule 2: an abandoned call ends its run only if the protocol says that an abandoned call is cancelled.
 
 
 async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Document:
@@ -210,7 +210,7 @@ async def _wait(tasks: RunTasks, run_id: str, context: CallContext) -> Result | 
 
 
 async def _tell(tasks: RunTasks, run_id: str, report: Report) -> None:
-    """Report the run's id to the caller, then each step, and signs of life in between."""
+    """Report the run's id to the caller, then each step. Also repeat the last message every `BEAT_S` seconds."""
     numbers, message = itertools.count(1), f"run {run_id}"
 
     async def beat() -> None:

@@ -38,7 +38,7 @@ class _Request(Struct):
 
 
 class RefusedError(Exception):
-    """A request answered with a protocol error, without secrets.
+    """A protocol error as the answer to a request. Secrets in its texts are masked.
 
     Attributes:
         code: The JSON-RPC code.
@@ -54,7 +54,7 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
     """Read the parameters of a request. Unknown members are ignored.
 
     Raises:
-        RefusedError: The parameters have another form.
+        RefusedError: The parameters do not fit the form.
     """
     try:
         return msgspec.convert(params, form)
@@ -63,12 +63,12 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """An unreadable line. Unless a tool was called, its code is a protocol code.
+    """An unreadable line. The reply is this protocol error, or a tool result with an error if a tool was called.
 
     Attributes:
         id: The id of the request, if readable.
         method: The method of the request, if readable.
-        cause: The error for a tool's caller, if it is more than bad input.
+        cause: The error for the caller of a tool. None means a `UsageError` with the same message.
     """
 
     cause: ReasonryError | None = None
@@ -84,8 +84,7 @@ def read(line: bytes) -> dict[str, Any]:
     """Read the message on a line.
 
     Raises:
-        UnreadableError: The line is too long, not JSON, not an object, too deep, malformed text, or not a valid
-            request.
+        UnreadableError: The line is too long, malformed, nested too deeply, or not a valid request.
     """
     if len(line) > MAX_LINE_BYTES:
         why = f"a message may be at most {MAX_LINE_BYTES:,} bytes long"
@@ -103,7 +102,7 @@ def read(line: bytes) -> dict[str, Any]:
         why = "Parse error: the line is not valid JSON in UTF-8, or a number in it is out of range"
         raise _skim(line, PARSE_ERROR, why) from None
     if isinstance(message, dict) and not ("id" in message and "method" in message):
-        return message  # Of notifications and replies nothing is asked.
+        return message  # Notifications and replies are not checked.
     try:
         msgspec.convert(message, _Request)
     except msgspec.ValidationError as error:
@@ -114,7 +113,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:
-    """Find the id and the method of an undecodable message among its outermost keys."""
+    """Return the error for a message that cannot be decoded, with the id and method among its outermost keys."""
     found: dict[bytes, Any] = {}
     depth = 0
     for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):
@@ -140,7 +139,7 @@ def is_id(value: Any) -> bool:
 
 
 def result(id: Any, encoded: bytes) -> bytes:
-    """Return the line of a reply with an encoded result."""
+    """Return the line of a reply whose result is already encoded as JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
 
 

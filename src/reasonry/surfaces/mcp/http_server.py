@@ -1,6 +1,6 @@
-"""The official SDK's server over the same tools, resources and prompts, for HTTP.
+"""The MCP server for HTTP: the official SDK's server, with the same tools, resources and prompts as over stdio.
 
-Importing this takes half a second. The stdio server does not import it.
+Importing this module takes half a second, so the stdio server does not import it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from .run_tasks import TASK_METHODS, TASKS
 from .tools import CallContext
 
 PATIENCE_S = 45.0
-"""The longest wait of a call. Many clients abandon a call after a minute."""
+"""Seconds that a call waits at most for its run. Many clients abandon a call after a minute."""
 
 
 def sdk_server(
@@ -30,11 +30,11 @@ def sdk_server(
     *,
     has_tasks: bool,
 ) -> Server[Any]:
-    """Return the SDK's server, which delegates every request to ours.
+    """Return the SDK's server, which passes every request on to our `McpServer`.
 
     Args:
-        server_for: Returns our server for the principal of an HTTP request.
-        context_for: Returns the context of the caller.
+        server_for: Returns the `McpServer` for the principal of an HTTP request.
+        context_for: Returns the context of the calls in an HTTP request.
     """
 
     async def answer(context: ServerRequestContext[Any, Any], _: Any) -> Any:

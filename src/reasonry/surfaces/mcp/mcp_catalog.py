@@ -1,4 +1,4 @@
-"""The tools, resources and prompts of the server, the same over stdio and HTTP."""
+"""The MCP server's tools, resources and prompts, which are the same over stdio and HTTP."""
 
 from dataclasses import replace
 
@@ -15,13 +15,13 @@ from .tools import McpTool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
-"""Keywords that short descriptions omit. An error names a bound that a call breaks."""
+"""Schema keywords that short descriptions omit. If a call breaks a bound, the error names that bound."""
 _EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", "run_id", "id"}
-"""Parameters that do not explain themselves."""
+"""Parameters that keep these keywords, because their names do not explain them."""
 
 
 def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
-    """Build the server for the app of these tasks."""
+    """Build the MCP server for the app of `tasks`."""
     app = tasks.app
     guided = [
         McpTool(
@@ -52,7 +52,7 @@ def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
-    """Return the tool with a short description, and parameters with types alone."""
+    """Return the tool with a shorter description, and with little more than the types of most parameters."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
         name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}

@@ -1,4 +1,4 @@
-"""The server's content as protocol documents: tools, a resource per strategy and session, a prompt per strategy.
+"""The content of the MCP server: tools, a resource for each strategy and session, a prompt for each strategy.
 
 The stdio connection and the SDK's server for HTTP both get their replies here.
 """
@@ -51,7 +51,7 @@ _JSON = "application/json"
 
 
 class ListParams(Struct, frozen=True):
-    """The parameters of a listing, which has a single page."""
+    """The parameters of a method that lists something. Each list has a single page."""
 
     cursor: str | None = None
 
@@ -79,7 +79,7 @@ class PromptParams(Struct, frozen=True):
 def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
-    """Add a client's declared capabilities to its context."""
+    """Return the context with the capabilities that its client has declared."""
     elicitation, extensions = capabilities.get("elicitation"), capabilities.get("extensions")
     extensions = extensions if isinstance(extensions, dict) else {}
     pages = extensions.get(PAGES)
@@ -103,11 +103,11 @@ class McpServer:
     """The tools, resources and prompts of one server.
 
     Args:
-        strategies: Strategies by canonical name. The tools know aliases; they are not listed here.
+        strategies: The strategies by canonical name, without aliases. The tools accept aliases, too.
 
     Attributes:
-        guard: Makes the context manager around each tool call, which may cancel the call.
-        watch: Called after every successful tool call: tool, arguments, document.
+        guard: Returns a context manager that surrounds a tool call and may cancel the call.
+        watch: Called after every successful tool call, with the tool's name, the arguments and the document.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class McpServer:
         """Return the result of a method.
 
         Raises:
-            RefusedError: The parameters have another form, or the client lacks a required capability.
-            NotFoundError: A named object does not exist; for tools, `choices` has the names.
+            RefusedError: The parameters do not fit the method, or the client lacks a required capability.
+            NotFoundError: There is no such tool, resource or prompt. `choices` has the names of tools or prompts.
         """
         if method in TASK_METHODS and not context.takes_tasks:
             needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
@@ -147,7 +147,7 @@ class McpServer:
         return await handler(read_params(form, params), context)
 
     async def _call_tool(self, wanted: ToolCallParams, context: CallContext) -> Document:
-        """Return the result of the call, or a task in its place."""
+        """Return the result of a tool call, or a task that will have the result."""
         tool = self.tools.get(wanted.name)
         if tool is None:
             message = f"Unknown tool {wanted.name[:200]!r}; there are: {', '.join(self.tools)}"
@@ -159,7 +159,7 @@ class McpServer:
         except Exception as error:
             return tool_result(error_document(error), is_error=True)
         if self.watch is not None:
-            # After the reply has gone out: no client waits for the drawing.
+            # This is called after the reply has been sent, so that no client waits for the log.
             asyncio.get_running_loop().call_soon(self.watch, tool.name, arguments, document)
         if isinstance(document, TaskDocument):
             return {**document, "resultType": "task"}
@@ -170,7 +170,7 @@ class McpServer:
         return {"tools": listings}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
-        """Return every strategy, and the latest sessions."""
+        """Return every strategy and the latest sessions, and the page if the client can show it."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {
@@ -221,7 +221,7 @@ class McpServer:
         return {"prompts": prompts}
 
     async def _get_prompt(self, params: PromptParams, context: CallContext) -> Document:
-        """Return the prompt that teaches an agent to walk a strategy."""
+        """Return the prompt that teaches an agent to follow a strategy."""
         strategy = self._strategies.get(params.name)
         if strategy is None:
             raise NotFoundError(
@@ -245,7 +245,7 @@ def _session_listing(session: Document) -> Document:
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
-    """Build the text that teaches a strategy from its table."""
+    """Build the text that teaches an agent a strategy, from the strategy's table of stages."""
     task = f"Think about this problem:\n\n{problem}\n\n" if problem else "Think about the problem at hand. "
     head = (
         f"{task}Work by the strategy **{strategy.title}** ({strategy.source}). {strategy.summary}\n\n"
@@ -269,7 +269,7 @@ def _stage_lesson(stage: Stage[Any]) -> str:
 
 
 def protocol_error(error: Exception) -> RefusedError:
-    """Translate an error into a protocol error. An unexpected error goes to the log, not to the client."""
+    """Convert an error to a protocol error. The details of an unexpected error go to the log, not to the client."""
     if isinstance(error, RefusedError):
         return error
     code = INVALID_PARAMS if isinstance(error, ReasonryError) else INTERNAL_ERROR

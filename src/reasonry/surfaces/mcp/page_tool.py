@@ -1,7 +1,7 @@
-"""The tool `show`: a run or a session as a page, inside the client if it supports pages, else as a file.
+"""The tool `show`: a run or a session as a page, in the client if it supports pages, else as an address or a file.
 
-A client declares support for pages in its capabilities (the extension MCP Apps). It reads the page once, as a resource
-without data, and passes it each result of the tool. The model gets only the summary of a result.
+A client declares support for pages in its capabilities (the extension MCP Apps). Such a client reads the page once, as
+a resource without data, and passes each result of the tool to the page. The model gets only a summary of the result.
 """
 
 from collections import Counter
@@ -40,18 +40,18 @@ _ANSWER_CHARS = 2_000
 
 
 class ShowPage(Struct, frozen=True, kw_only=True):
-    """Arguments of the tool."""
+    """Arguments of the tool `show`."""
 
     id: Annotated[str, Meta(description="run_id or session_id; default: the last")] = ""
 
 
 def read_page_resource() -> Document:
-    """Return the page without data, as the protocol's content of a resource."""
+    """Return the page without data, in the protocol's form for the content of a resource."""
     return {"uri": PAGE_URI, "mimeType": MIME_TYPE, "text": html_page(None)}
 
 
 def page_tool(app: App) -> McpTool:
-    """Return the tool."""
+    """Return the tool `show`."""
     text = {"type": "string"}
     properties = {
         **dict.fromkeys(("kind", "id", "title", "status", "path", "url", "note"), text),
@@ -73,7 +73,7 @@ def page_tool(app: App) -> McpTool:
 
 
 async def _show(app: App, arguments: Document, context: CallContext) -> Document:
-    # A call that names nothing means what the connection worked on last, else the last of all.
+    # Without an id, show the last run or session of the connection, else the last in the store.
     runs, own = context.runs, context.thinker and context.thinker.current
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)

@@ -1,9 +1,9 @@
 """Runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
 
-Rule 1: a task is a job of the store, and its id is the run's. Status, message, question and result are derived from
-        the run's record; nothing else is stored.
-Rule 2: a reached limit or a question of the run waits `ASK_MS` for the user. After that, or if the user declines, the
-        run is stopped. Secrets are never asked for.
+Rule 1: a task is a job of the store, and the id of the task is the id of the run. The status, message, question and
+        result of the task are derived from the run's record; nothing else is stored.
+Rule 2: if a run reaches a limit or asks a question, it waits `ASK_MS` for the user. After this time, or if the user
+        declines, the run is stopped. The user is never asked for secrets.
 Rule 3: an ended task stays ended, unless a separate call resumes its run.
 """
 
@@ -33,14 +33,14 @@ from ..run_report import thought_title
 from .tools import CallContext, Document, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
-"""The extension, available in the stateless version only."""
+"""The name of the protocol's extension for tasks, which only the stateless version has."""
 TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
 ASK_MS: Final = 3_600_000
-"""Milliseconds for which a task waits for its user."""
+"""Milliseconds that a task waits for a reply of its user."""
 RETRY_S: Final = 0.02
-"""Seconds until another try for a run held by another client or by a drive that has just ended."""
+"""Seconds before a retry, if another client or a drive that has just ended still holds the run."""
 POLL_MS: Final = 1_000
-"""The poll interval of clients."""
+"""The interval, in milliseconds, at which clients should poll a task."""
 
 ASK_USER = ToolCard(
     "ask_user",
@@ -54,7 +54,7 @@ _SECRET = lazy_pattern(
 )
 _UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
 _LIMITS: Final = {f"max_{name}": name for name in Budget.__struct_fields__ if name != "closes"}
-"""The budget's limit behind each termination reason."""
+"""The name of the limit in the budget, by the termination reason of a run that reached the limit."""
 
 
 class ElicitReply(Struct, frozen=True):
@@ -75,8 +75,8 @@ class UserQuestion(NamedTuple):
     """A task's question to its user.
 
     Attributes:
-        key: The key, unique within the task.
-        raised: The new limits after a yes, if the run reached a limit. None if a tool of the run asks.
+        key: The key of the question, unique within the task.
+        raised: The limits if the user agrees to go past a reached limit. None if the run itself asks a question.
     """
 
     key: str
@@ -104,8 +104,8 @@ class RunTasks:
     """The tasks of a principal.
 
     Args:
-        supervisor: The supervisor of a process that drives the store's jobs. Without it, this object drives requested
-            tasks.
+        supervisor: The supervisor of a process that drives the store's jobs. Without a supervisor, this object drives
+            the tasks that clients ask about.
     """
 
     def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
@@ -114,10 +114,10 @@ class RunTasks:
         handlers = zip(TASK_METHODS, (self._get, self._update, self._cancel), strict=True)
         self.methods = {name: (TaskParams, handler) for name, handler in handlers}
 
-    # -- begun
+    # -- starting
 
     async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
-        """Accept a run, which is a task if it has a job, and return its id. `can_ask` lets a task ask its user."""
+        """Accept a run and return its id. With `job`, the run is a task. With `can_ask`, a task may ask its user."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
             parts = structs.replace(
@@ -134,7 +134,7 @@ class RunTasks:
             with suppress(ConflictError, OverloadedError):
                 await self.supervisor.take_up(run_id)
 
-    # -- looked at
+    # -- reading
 
     async def _get(self, wanted: TaskParams, context: CallContext) -> Document:
         return await self.read(wanted.task_id, can_ask=context.can_ask)
@@ -143,7 +143,7 @@ class RunTasks:
         """Return the current state of a task.
 
         Args:
-            can_ask: Whether the client can ask its user. Otherwise a reached limit is not raised.
+            can_ask: Whether the client can ask its user. If not, a reached limit ends the task.
 
         Raises:
             NotFoundError: The task does not exist.
@@ -163,7 +163,7 @@ class RunTasks:
         result = {"resultType": "complete", **tool_result(document, shown=without_search(document))}
         return {**_task(row, "completed", message), "result": result}
 
-    # -- steered
+    # -- steering
 
     async def _cancel(self, wanted: TaskParams, context: CallContext) -> Document:
         """Cancel a task. An ended task stays unchanged."""
@@ -178,7 +178,7 @@ class RunTasks:
         return {}
 
     async def _update(self, wanted: TaskParams, context: CallContext) -> Document:
-        """Accept the user's reply to the open question of a task. Other keys are ignored."""
+        """Accept the user's reply to the open question of a task. Replies with other keys are ignored."""
         run_id, replies = wanted.task_id, wanted.input_responses
         _, _, question = await self._settle(run_id)
         while question is not None and (reply := replies.get(question.key)) is not None:
@@ -198,7 +198,7 @@ class RunTasks:
     async def _settle(
         self, run_id: str, *, can_ask: bool = True
     ) -> tuple[RunRow, Run | None, UserQuestion | None]:
-        """Return the state of a task, and its open question, if any."""
+        """Close questions that cannot be asked or are too old, then return the row, the run and the open question."""
         while True:
             row = await self._row(run_id)
             is_met = row.outcome == "stopped" and row.reason in _LIMITS
@@ -260,7 +260,7 @@ def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
 
 
 def _message(run: Run) -> str:
-    """Return the last line of a run's output in a terminal."""
+    """Return the latest thought of a run in one line, as in a terminal: its title and its first line."""
     if not run.thoughts:
         return f"{run.strategy.name} at the stage {run.snapshot.stage}"
     thought = run.thoughts[-1]

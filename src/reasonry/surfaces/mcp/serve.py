@@ -25,27 +25,27 @@ from .stdio_transport import StdioTransport, write_whole
 from .tools import Document
 
 GRACE_S = 3.0
-"""Seconds for calls in flight to finish after the input has ended or a signal came."""
+"""Seconds for calls in flight to finish after the input has ended or a signal has arrived."""
 _LEAVING_S = 0.8
 """Seconds for abandoned calls to clean up."""
 _LET_GO_S = 1.5
-"""Seconds for runs to finish. A task stays a job of the store; the run of an abandoned call is cancelled."""
+"""Seconds for runs to finish. A task remains a job in the store. The run of an abandoned call is cancelled."""
 _DRAIN_S = 0.5
 """Seconds for the client to read its last replies."""
 _MAX_TOLD = 20
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
 _MAX_CHARS = 20_000
 _MAX_WAITING = 256
-"""The most waiting lines of the log."""
+"""How many texts may wait to be written to the log."""
 _FINISH_S = 0.2
-"""Seconds for the last lines of the log."""
+"""Seconds for the last texts of the log to be written."""
 
 
 async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     """Serve standard input and output until the client leaves or a signal arrives.
 
-    Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that other code cannot read from or write
-    into the conversation.
+    Meanwhile, file descriptor 0 is an empty input and descriptor 1 is standard error, so that other code cannot disturb
+    the conversation.
     """
     log, over = ThoughtLog(2, environ), asyncio.Event()
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
@@ -84,7 +84,7 @@ def main(
         strategies: Strategies by canonical name. Defaults to the registry with installed packages.
 
     Raises:
-        UsageError: A setting or the store's name is illegal.
+        UsageError: A setting or the name of the store is invalid.
     """
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
@@ -122,7 +122,7 @@ def _conversation() -> Generator[tuple[int, int]]:
 
 
 class ThoughtLog:
-    """Writes thoughts to a descriptor that may have no reader. It drops lines rather than wait.
+    """Writes thoughts to a file descriptor, perhaps without a reader. If writing blocks, further texts are dropped.
 
     Args:
         environ: The environment, for `NO_COLOR` and `FORCE_COLOR`.
@@ -137,17 +137,17 @@ class ThoughtLog:
         self._thread.start()
 
     def add(self, tool: str, arguments: Document, document: Document) -> None:
-        """Write a thought."""
+        """Log the thought in a call of the tool `sequentialthinking`. Ignore calls of other tools."""
         if tool == "sequentialthinking":
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Queue a text unless the queue is full. None marks the end."""
+        """Queue a text for the log, or drop it if the queue is full. None ends the log."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 
     def finish(self) -> None:
-        """Wait briefly for the queued lines to be read."""
+        """End the log, and wait at most `_FINISH_S` seconds until the queued texts are written."""
         self.write(None)
         self._thread.join(_FINISH_S)
 
@@ -167,12 +167,12 @@ def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
 
 
 def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
-    """Return the heading of a thought, and its kind."""
+    """Return the kind of a thought, which is a key of `_COLOURS`, and the heading of the thought."""
     place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
     elif arguments.get("branchFromThought") is not None:
-        # For a call without an id, the branch it began is the latest.
+        # If a call without a branch id starts a branch, that branch is the latest.
         branch = arguments.get("branchId") or (document.get("branches") or ["?"])[-1]
         kind, about = "🌿 Branch", f" (from thought {arguments['branchFromThought']}, ID: {branch})"
     else:

@@ -1,6 +1,6 @@
-"""Lines over file descriptors without blocking the event loop: a thread reads and another writes.
+"""Reads and writes lines over file descriptors in two threads, so that the event loop never blocks.
 
-Descriptors keep their blocking mode, which they may share with a terminal or another process.
+The blocking mode of the descriptors is not changed, because a terminal or another process may share it.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ _READ = 1 << 16
 
 
 class StdioTransport:
-    """Reads lines from a descriptor and writes lines to another.
+    """Reads lines from one file descriptor and writes lines to another.
 
     Args:
-        on_end: Called when the other side closes a descriptor, once for each.
+        on_end: Called when the client closes a descriptor, once for each descriptor.
     """
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
@@ -34,7 +34,7 @@ class StdioTransport:
         """Start reading.
 
         Args:
-            on_line: Called with each line, without its end. A line over `max_line` is cut one byte after the limit.
+            on_line: Called with each line, without its newline. A line over `max_line` bytes is cut to one byte more.
         """
         self._on_line = on_line
         self._writer.start()
@@ -45,7 +45,7 @@ class StdioTransport:
         self._ended = True
 
     async def close(self, timeout_s: float) -> None:
-        """Release both descriptors, which stay open, after the queued lines are written or time is up."""
+        """Stop writing after the queued lines; wait for them at most `timeout_s`. Both descriptors stay open."""
         self._outgoing.put(None)
         await asyncio.to_thread(self._writer.join, timeout_s)
 
@@ -61,7 +61,7 @@ class StdioTransport:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _read(self) -> None:
-        # The end of input ends a line, too.
+        # The end of the input ends the last line, too.
         with contextlib.suppress(OSError), open(self._source, "rb", buffering=_READ, closefd=False) as source:
             while line := source.readline(self._max_line + 1):
                 line = line.removesuffix(b"\n")
@@ -86,7 +86,7 @@ class StdioTransport:
 
 
 def write_whole(sink: int, data: bytes) -> None:
-    """Write all data to a descriptor, blocking as long as necessary."""
+    """Write all data to a file descriptor. Block until the data is written."""
     view = memoryview(data)
     while view:
         view = view[os.write(sink, view) :]

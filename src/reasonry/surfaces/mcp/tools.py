@@ -1,4 +1,4 @@
-"""A tool of the server, and its view of the calling connection.
+"""The form of the MCP server's tools, and the context of their calls.
 
 A tool takes raw arguments and returns a document or raises an error. It does not know the protocol.
 """
@@ -16,21 +16,21 @@ from .. import present
 
 Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Reports the progress of a long call: progress, total, message."""
+"""Reports the progress of a long call. The arguments are the progress, the total and a message."""
 
 MAX_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The caller.
+    """The context of a call: the connection of the caller, and the abilities of the client.
 
     Args:
-        thinker: The sessions of the connection, or None if calls share none.
+        thinker: The sessions of the connection, or None if its calls share no sessions.
         runs: The runs that the connection has started, resumed or answered, the latest last.
-        page_url: The address of the server's page, to which `#/runs/ID` is added, if there is one.
+        page_url: The address of the server's web page, if there is one. With `#/runs/ID` added, it shows a run.
         ends_when_left: Whether an abandoned call ends the run that it started.
-        patience_s: The longest call for a client without support for progress. None means as long as its run.
+        patience_s: Seconds that a call without progress reports may wait for its run. None means until the run ends.
         takes_tasks: Whether the client accepts a task in place of a result.
     """
 
@@ -45,12 +45,12 @@ class CallContext:
     can_ask: bool = False
 
     def add_run(self, run_id: str) -> None:
-        """Make a run the connection's latest. Beyond `MAX_RUNS` the oldest is forgotten."""
+        """Make a run the connection's latest. Beyond `MAX_RUNS` runs, the oldest is forgotten."""
         self.runs[:] = [*(known for known in self.runs if known != run_id), run_id][-MAX_RUNS:]
 
 
 class TaskDocument(Document):
-    """A task of the protocol, in place of a call's future document."""
+    """A task of the protocol. A call returns it in place of a document that does not exist yet."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class McpTool:
 
     Args:
         call: Does the work and returns a JSON document. Its exceptions become error results.
-        annotations: The protocol's hints by wire name.
-        page_uri: The page for the tool's results, in clients that show pages.
-        shorten: Shortens the document for the text of a result.
+        annotations: Hints about the tool, by their names in the protocol.
+        page_uri: The address of the page that shows the tool's results, in clients that support pages.
+        shorten: Returns a shorter document for the text of a result.
     """
 
     name: str
@@ -75,7 +75,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`. It has the page's address twice, for older clients."""
+        """Return the tool's entry in `tools/list`. The entry has the page's address twice, for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,
@@ -89,9 +89,9 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Add the error document to an output schema, which requires no member then.
+    """Return an output schema that also allows an error document, and requires no member.
 
-    Clients validate error results against the schema, too.
+    Clients also validate error results against the output schema.
     """
     members = {"code": {"type": "string"}, "message": {"type": "string"}, "retryable": {"type": "boolean"}}
     error = {"type": "object", "properties": members, "required": [*members]}
@@ -99,7 +99,7 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
 
 def tool_result(document: Document, *, is_error: bool = False, shown: Document | None = None) -> Document:
-    """Build the result of a call: the document as text and as structured content.
+    """Build the result of a tool call: the document as text and as structured content.
 
     Args:
         is_error: Whether the document describes an error.
@@ -111,7 +111,7 @@ def tool_result(document: Document, *, is_error: bool = False, shown: Document |
 
 
 def error_document(error: Exception) -> Document:
-    """Return the document of an error result. An unexpected error goes to the log, not to the client."""
+    """Return the document of an error. The details of an unexpected error go to the log, not to the client."""
     if isinstance(error, RecursionError):
         error = UsageError("the arguments are nested too deeply")
     if not isinstance(error, ReasonryError):

@@ -1,6 +1,6 @@
-"""The thinking tool for agent loops: as a plain function, for OpenAI's API, for Anthropic's API.
+"""Adapts the thinking tool to agent loops: as a plain function, for OpenAI's API, or for Anthropic's API.
 
-A refused call goes back to the model as an error document, so that it can correct itself. No library is needed.
+If a call is refused, the model gets an error document, so that it can correct the call. No provider library is needed.
 """
 
 import functools
@@ -13,7 +13,7 @@ from .tool import Document, ThinkingTool
 
 
 def return_errors(tool: ThinkingTool) -> ThinkingTool:
-    """Wrap the tool so that it returns errors instead of raising them, for loops that stop at an exception."""
+    """Wrap the tool so that it returns error documents instead of raising errors, which would stop some agent loops."""
 
     async def think(**arguments: Any) -> Document:
         document, _ = await _perform(tool, arguments)
@@ -29,7 +29,7 @@ def openai_tool(tool: ThinkingTool) -> Document:
 
 
 async def answer_openai(tool: ThinkingTool, call: Any) -> Document:
-    """Perform an entry of a message's `tool_calls` and return the reply message."""
+    """Perform a call from the `tool_calls` of a message, and return the message that replies to the call."""
     document, _ = await _perform(tool, call.function.arguments)
     return {"role": "tool", "tool_call_id": call.id, "content": json.dumps(document)}
 
@@ -51,7 +51,7 @@ async def answer_anthropic(tool: ThinkingTool, block: Any) -> Document:
 
 
 async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:
-    """Call the tool. Returns its document or the error's, and whether it is an error."""
+    """Call the tool. Return its reply or an error document, and whether the call failed."""
     try:
         read = json.loads(arguments) if isinstance(arguments, str) else arguments
         if not isinstance(read, dict):

@@ -1,4 +1,4 @@
-"""The public API of `reasonry`: its names, each imported from its module."""
+"""The names of the public API of `reasonry`, each imported from the module that defines it."""
 
 from ...blocks.short_strategy import ask as ask, ask_all as ask_all, strategy as strategy
 from ...core.bodies import Conclusion as Conclusion, Thought as Thought

@@ -1,4 +1,4 @@
-"""`reasonry.solve` and `reasonry.coach`: runs from Python."""
+"""Starts runs from Python: `reasonry.solve`, `solve_sync`, `select` and `coach`."""
 
 from __future__ import annotations
 
@@ -56,31 +56,31 @@ async def solve(
 
     Args:
         output_type: The type of `result.output`: a Pydantic model, dataclass, msgspec Struct, TypedDict, another type
-            that JSON can hold, or a JSON schema. After a reply that does not fit, the model is asked again.
+            that JSON can hold, or a JSON schema. If a reply does not fit the type, the model is asked again.
         problem: The problem. Defaults to the first thought of the session.
         session: A session of the store whose thoughts are quoted below the problem: its id, the beginning of its id,
             or `last`.
-        strategy: A name of the registry, or a strategy of your own.
+        strategy: The name of a registered strategy, or a strategy of your own.
         model: A value of `--model`, an `async (messages) -> str`, a model object of pydantic-ai or LangChain, or an
-            object of the `Model` port. Defaults to the environment's model.
+            object that implements `Model`. By default, the environment decides which model is used.
         options: Options of the strategy, by name.
-        prompts: Replacements for questions of stages, by `STRATEGY.STAGE`. `{prompt}` and `{system}` stand for the
-            original texts, `{problem}` for the problem.
-        budget: Hard limits. A run ends with an answer before it exceeds a limit. Defaults to 30 calls; `Budget()` sets
-            no limit.
+        prompts: Your own texts for the questions of stages, by `STRATEGY.STAGE`. In a text, `{prompt}` and `{system}`
+            stand for the original texts, `{problem}` for the problem.
+        budget: Hard limits. A run that reaches a limit ends with an answer from its thoughts so far, unless `closes` is
+            false. Defaults to 30 calls; `Budget()` sets no limit.
         store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
-        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`, whose text is the
-            fault. It may take `final`, whether the candidate claims to be the answer, as a third parameter.
+        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`; a str says what is
+            wrong. An optional third parameter `final` says whether the candidate claims to be the answer.
         judge_model: The model that scores thoughts. Defaults to `model`.
         draft_model: The model that proposes thoughts. Defaults to `model`.
-        tools: Python callables, or objects of the `Tool` port.
+        tools: Python callables, or objects that implement `Tool`.
         mcp: Servers whose tools may be called, as values of `--mcp`.
         context: Files that a strategy may search.
         sandbox: The sandbox for code from a model.
         price: The price in dollars per million tokens: `IN/OUT`, `MODEL=IN/OUT`, or several of these. It overrides
-            price lists and providers. A limit on dollars requires it if no price list has the model.
+            price lists and providers. A budget in dollars requires `price` if no price list has the model.
         policy: Concurrency, timeouts, attempts and rate limits. Calls with the same policy share its rate limits.
-        observer: Called as the run proceeds.
+        observer: An object whose methods are called with the events of the run.
 
     Raises:
         UsageError: An argument is wrong. Nothing was written or paid.
@@ -121,7 +121,7 @@ async def solve(
 
 
 def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a synchronous function with the same signature, which runs its own event loop."""
+    """Return a synchronous function that has the same signature and runs `function` in an event loop of its own."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,7 +133,7 @@ def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]
 
 
 solve_sync = _run_to_end(solve)
-"""The only synchronous entry point."""
+"""`solve` for programs without an event loop. It is the only synchronous function that starts a run."""
 
 
 async def select(
@@ -144,13 +144,13 @@ async def select(
     options: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Result[str]:
-    """Compare texts that exist already; `details["ranking"]` of the result has them best first.
+    """Compare existing texts. In the result, `details["ranking"]` lists the texts with the best one first.
 
-    A verifier sees all of them first, and a judge compares the rest. The other arguments and the errors are those of
-    `solve`.
+    If there is a verifier, it checks every text first. A judge then compares the texts that are not proved wrong. Other
+    arguments and errors are the same as for `solve`.
 
     Args:
-        criteria: The sentence of each criterion by name. Defaults to all that the problem asks for.
+        criteria: A sentence for each criterion, by the criterion's name. Defaults to everything the problem asks for.
         options: Further options of `best_of_n`.
     """
     options = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
@@ -158,7 +158,7 @@ async def select(
 
 
 class Coaching:
-    """A coached run: the engine runs the algorithm, you answer its questions.
+    """A coached run: the engine runs the strategy, and you answer its questions.
 
     Attributes:
         document: The state of the run: `run_id`, `status`, `questions` [{`id`, `stage`, `prompt`, `answer_schema`}],
@@ -175,23 +175,23 @@ class Coaching:
         return self.document["questions"]
 
     async def answer(self, answers: Any) -> dict[str, Any]:
-        """Answer questions, as `{id: answer}`. An unusable answer brings its question again, with the reason.
+        """Answer questions, as `{id: answer}`. If an answer is unusable, its question is asked again with the reason.
 
         Raises:
             ConflictError: A question is not open. No answer was accepted.
-            UsageError: The answers do not name their questions.
+            UsageError: The answers do not say which questions they answer.
         """
         self.document = await coach_answer(self._app, self.document["run_id"], answers, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
-        """End the run."""
+        """End the run, and return its state."""
         await self._app.engine.cancel(self.document["run_id"])
         self.document = await Coach(self._app.engine).status(self.document["run_id"])
         return self.document
 
     async def close(self) -> None:
-        """Release the store. The run stays and can be resumed."""
+        """Release the store. The run is kept in the store and can be resumed."""
         await self._app.close()
 
     async def __aenter__(self) -> Coaching:
@@ -218,8 +218,8 @@ async def coach(
 ) -> Coaching:
     """Start a run whose questions you answer, or resume a run with `run_id`.
 
-    The arguments are those of `solve`. A resumed run keeps its strategy and options. It needs its original tools, its
-    verifier if that was an object, and its strategy if that is your own.
+    The other arguments are the same as for `solve`. A resumed run keeps its strategy and options. Pass its tools again,
+    its verifier if it was an object, and its strategy if it is your own.
 
     Raises:
         UsageError: An argument is wrong. Nothing was written.

@@ -61,7 +61,7 @@ class VerdictEvent(Struct, frozen=True, tag="verdict"):
 
 
 class BudgetEvent(Struct, frozen=True, tag="budget"):
-    """The run has spent more."""
+    """The run has used more of its budget."""
 
     run_id: str
     usage: Usage
@@ -113,12 +113,12 @@ class _StreamObserver(Observer):
 def _as_stream(
     function: Callable[P, Coroutine[Any, Any, Result]],
 ) -> Callable[P, AsyncGenerator[StreamEvent]]:
-    """Return a generator function with the parameters of another, which yields the events of that function's run."""
+    """Return an async generator function that takes the parameters of `function` and yields the events of its run."""
 
     async def stream(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[StreamEvent]:
-        """Solve a problem and yield its events. The last one is an `EndEvent` with the result.
+        """Solve a problem and yield the events of the run. The last event is an `EndEvent` with the result.
 
-        The arguments are those of `solve`, without `observer`. Closing the generator cancels the run.
+        The arguments are the same as for `solve`, without `observer`. Closing the generator cancels the run.
 
         Raises:
             UsageError: An argument is wrong. Nothing was written or paid.
@@ -143,4 +143,4 @@ def _as_stream(
 
 
 stream = _as_stream(solve)
-"""See `solve`."""
+"""Yields the events of a run. Its arguments are the same as for `solve`, without `observer`."""

@@ -1,4 +1,4 @@
-"""The thinking tool for Python programs: an object for any agent loop, and access to its sessions.
+"""The thinking tool for Python programs: a callable object for any agent loop, and functions for its sessions.
 
     tool = reasonry.thinking_tool()
     reply = await tool(thought="…", thoughtNumber=1, totalThoughts=2, nextThoughtNeeded=True)
@@ -6,8 +6,8 @@
         thought="…", thoughtNumber=2, totalThoughts=2, nextThoughtNeeded=False, sessionId=reply["sessionId"]
     )
 
-The agent owns the session: it passes the id on. Tools over the same store share their sessions, and a process opens a
-store once, so even a new tool for each call continues the session.
+The agent passes the session's id on from call to call. Tools with the same store share their sessions, and a process
+opens each store only once. A session therefore continues even if the program makes a new tool for each call.
 """
 
 import functools
@@ -36,16 +36,16 @@ _opened: dict[str | None, Store] = {}
 
 
 class StageFields(dict[str, Any]):
-    """An object with arbitrary members. Its schema asks for text, since strict schemas lack such objects."""
+    """An object with arbitrary members. Its schema asks for JSON text, since strict schemas forbid such objects."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Take text and objects."""
+        """Accept a string or an object."""
         return handler(str | dict[str, Any])
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Document:
-        """Return the schema of the text."""
+        """Return the schema of a string that contains a JSON object."""
         return {"type": "string", "description": "A JSON object"}
 
 
@@ -65,8 +65,8 @@ class ThinkingTool(Protocol):
         name: `sequentialthinking`.
         description: The description for the model.
         input_schema: The JSON schema of the arguments.
-        session_id: The tool's only session, or None to use each call's session or a new one.
-        history: The default number of thoughts shown in a reply; None for all.
+        session_id: The only session that the tool uses. With None, each call names a session or starts a new session.
+        history: How many of the latest thoughts a reply shows by default. None means all thoughts.
     """
 
     name: str
@@ -134,18 +134,18 @@ def thinking_tool(
     """Return the thinking tool.
 
     Args:
-        session_id: Binds the tool to a session, which is created under exactly this id if missing.
+        session_id: The only session that the tool uses. If it does not exist, it is created with exactly this id.
         store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
-        ttl_s: Seconds of disuse after which a session of this tool expires. Defaults to `REASONRY_SESSION_TTL_S`, else
-            1,800. The next three also have settings as defaults.
-        on_expiry: `archive` or `delete` for expired sessions.
-        max_thoughts: The most thoughts in a session.
-        max_thought_chars: The most characters in a thought.
-        history: The default number of latest thoughts shown in a reply; None for all.
+        ttl_s: Seconds without use until a session of this tool expires. Defaults to `REASONRY_SESSION_TTL_S`, else
+            1,800. Environment variables also set the defaults of the next three arguments.
+        on_expiry: The action on an expired session: `archive` or `delete`.
+        max_thoughts: The maximum number of thoughts in a session.
+        max_thought_chars: The maximum number of characters in a thought.
+        history: How many of the latest thoughts a reply shows by default. None means all thoughts.
         strategies: Further strategies by name, as returned by `stages.from_mapping`.
 
     Raises:
-        UsageError: An argument has an illegal value; `option` names it.
+        UsageError: An argument has an illegal value. The error names the argument.
     """
     if session_id is not None and not read_text("session_id", session_id):
         raise UsageError("session_id is empty; leave it out, or give the id of a session", field="session_id")
@@ -178,7 +178,7 @@ async def get_session(session_id: str, *, store: Where = None) -> Document | Non
 
 
 async def list_sessions(*, status: str = "active", store: Where = None) -> list[Document]:
-    """Return sessions, last used first.
+    """Return all sessions that have this status, the most recently used session first.
 
     Args:
         status: `active`, `archived` or `all`.
@@ -193,7 +193,7 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
 
 
 async def clear_session(session_id: str, *, store: Where = None) -> bool:
-    """Delete a session. Returns whether it existed."""
+    """Delete a session. Return whether the session existed."""
     try:
         await sessions_of(store).delete({"session_id": session_id})
     except NotFoundError:
@@ -202,7 +202,7 @@ async def clear_session(session_id: str, *, store: Where = None) -> bool:
 
 
 async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> int:
-    """Delete all sessions of the store except those of runs, and return their number.
+    """Delete all sessions of the store except the sessions of runs. Return how many sessions were deleted.
 
     Args:
         confirm: Must be true for a durable store, which may hold the work of others.
@@ -216,11 +216,11 @@ async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> i
 def sessions_of(
     where: Where, settings: SessionSettings | None = None, strategies: Registry | None = None
 ) -> Sessions:
-    """Return the sessions of a store. A store named by text is opened once per process.
+    """Return the sessions of a store. A store that is named by a string is opened only once per process.
 
     Args:
-        settings: The settings. Defaults to those of the environment.
-        strategies: The strategies. Defaults to the installed ones.
+        settings: The settings of sessions. Defaults to the settings in the environment.
+        strategies: The strategies that sessions may use. Defaults to the installed strategies.
     """
     from ...app.app import App
 

@@ -1,1 +1,1 @@
-"""Setup of Reasonry in agents: the places of their servers and skills, and edits of those files."""
+"""Sets up Reasonry in agents: finds and edits the files in which agents keep their MCP servers and skills."""

@@ -1,4 +1,4 @@
-"""The plan of a setup or a removal: the changes to an agent's files and skills."""
+"""Plans the setup or the removal of Reasonry in an agent: the changes to the agent's configuration file and skills."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ from .config_file import FileChange, backup_of, edit_text, find_entry, read_conf
 
 @cache
 def skill_files() -> dict[PurePosixPath, str]:
-    """Return the files of the skills, by their paths in a folder of skills."""
+    """Return the text of each skill file of this version, by its path relative to an agent's skills folder."""
     root = resources.files(__package__ or "") / "skills"
     return {
         PurePosixPath(folder.name, file.name): file.read_text("utf-8")
@@ -28,16 +28,16 @@ def skill_files() -> dict[PurePosixPath, str]:
 
 
 def compare_skills(folder: Path) -> str:
-    """Compare the skills in a folder with this version: `current`, `different` or `missing`."""
+    """Compare the skills in a folder with the skills of this version. Return `current`, `different` or `missing`."""
     found = {name: read_config(folder / name) for name in skill_files()}
     return "missing" if None in found.values() else "current" if found == skill_files() else "different"
 
 
 class SetupRequest(Struct, frozen=True):
-    """A request to set up an agent.
+    """A request to set up Reasonry in an agent.
 
     Args:
-        agents: The names of all agents in a request for several.
+        agents: The names of all agents that the user sets up with the same command.
         remove: Whether to remove Reasonry instead.
     """
 
@@ -52,8 +52,8 @@ class AgentPlan(Struct, frozen=True):
     """The planned changes to an agent's files.
 
     Args:
-        state: `add`, `update`, `remove`, `unchanged`, `absent` or `refused`, with the error.
-        diff: The new lines of the entry. The rest of the file may hold keys and is not shown.
+        state: `add`, `update`, `remove`, `unchanged`, `absent` (nothing to remove) or `refused` (see `error`).
+        diff: The new lines of Reasonry's entry. The rest of the file is not shown, since it may contain API keys.
     """
 
     agent: Agent
@@ -66,12 +66,12 @@ class AgentPlan(Struct, frozen=True):
 
     @property
     def changes(self) -> list[FileChange]:
-        """The changes of files, in their order."""
+        """The changes that alter a file: the configuration file first, then the skills."""
         return [change for change in (self.change, *self.skills) if change and change.before != change.after]
 
 
 def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
-    """Plan the changes to an agent's files. Writes nothing."""
+    """Plan the changes to an agent's files, and write nothing. An error becomes a plan with the state `refused`."""
     path = machine.config_file(agent)
     try:
         plan = _plan_entry(agent, path, wanted)
@@ -87,7 +87,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
     try:
         there = find_entry(read_data(agent.format, text or ""), keys)
         is_ours = _is_ours(there, agent.shape)
-        # Members that Reasonry does not write, such as an environment, stay.
+        # The entry keeps members that Reasonry does not write, such as an environment.
         entry = None if wanted.remove else {**there, **own} if is_ours else own
         if there == entry:
             return AgentPlan(agent, place, "absent" if wanted.remove else "unchanged")
@@ -112,13 +112,13 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Whether a setup created a file: it has no backup, or the backup has Reasonry's entry too."""
+    """Whether a setup created this file: the file has no backup, or its backup also contains Reasonry's entry."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 
 
 def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:
-    """Yield the changes that install or remove the skills. The user's own skills stay."""
+    """Yield the changes that install or remove the skills. Skills that the user wrote are left unchanged."""
     folder = machine.skills_folder(agent)
     if folder is None or not wanted.with_skills:
         return
@@ -139,7 +139,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
-    """Return the other configured agents that share the folder of skills."""
+    """Return the titles of the other agents that use Reasonry and share this skills folder, joined by commas."""
     leaving = (agent.name, *wanted.agents)
     users = [entry.agent for entry in find_entries(machine) if entry.name == wanted.name]
     others = [other for other in users if other.name not in leaving]

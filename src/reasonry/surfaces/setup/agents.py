@@ -1,4 +1,4 @@
-"""The supported agents, from `agents.toml`: the places of their files, and the form of a server's entry."""
+"""The supported agents, from `agents.toml`: where each agent keeps its files, and how it writes a server entry."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ...system.plugins import EXTRAS, has_extra, read_origin
 from ...text import did_you_mean, find_named
 
 NAME = "reasonry"
-"""The default name of an entry."""
+"""The default name of Reasonry's entry in an agent's file."""
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
 """Folders of uv's cache that hold the environments of `uvx`."""
 
 
 class EntryShape(Struct, frozen=True, forbid_unknown_fields=True):
-    """The form of a server's entry in an agent's file.
+    """How an agent's file describes an MCP server: the keys of the server's entry.
 
     Args:
-        args: The key of the arguments; empty if the command and its arguments are one list.
-        fixed: Further members of an entry; `{name}` stands for its name.
+        args: The key of the arguments. Empty if the member `command` is one list of the command and its arguments.
+        fixed: Further members of each entry. The value `{name}` stands for the name of the entry.
     """
 
     command: str = "command"
@@ -44,15 +44,15 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
     """A program that starts MCP servers.
 
     Args:
-        title: The name for people.
-        places: The user's own file, by system.
-        keys: The keys that lead to the servers in that file.
+        title: The name that is shown to people.
+        places: The possible paths of the user's configuration file, by operating system.
+        keys: The keys that lead to the servers in the configuration file, outermost first.
         signs: Paths that show that the agent is installed.
         programs: Commands on PATH that show that the agent is installed.
         skills: The user's folder of skills, if the agent has skills.
-        native: The agent's own command for adding a server; `{name}` and `{command}` are filled in.
-        environment: The variables for its servers: `all` of the shell's, a `few`, or those of the `desktop` if no shell
-            starts the agent.
+        native: The agent's own command that adds a server. `{name}` and `{command}` are placeholders.
+        environment: The environment variables that the agent passes to its servers: `all` variables of the shell, a
+            `few` of them, or the variables of the `desktop`, if no shell starts the agent.
     """
 
     name: str
@@ -76,7 +76,7 @@ def find_agent(name: str) -> Agent:
     """Find an agent by its name or title.
 
     Raises:
-        NotFoundError: The agent is unknown; `choices` has the names.
+        NotFoundError: The agent is unknown. The error's `choices` lists the names.
     """
     named = {word: agent for agent in AGENTS for word in (agent.name, agent.title)}
     if (found := find_named(name, named)) is not None:
@@ -87,7 +87,7 @@ def find_agent(name: str) -> Agent:
 
 
 class Machine(Struct, frozen=True):
-    """The machine on which places are looked up.
+    """The computer, the user and the current folder for which the files of agents are looked up.
 
     Args:
         system: `Linux`, `Darwin` or `Windows`, as `platform.system` returns it.
@@ -113,7 +113,7 @@ class Machine(Struct, frozen=True):
             raise UsageError(message) from None
 
     def folders(self) -> dict[str, Path]:
-        """Return the variables used in places."""
+        """Return the folder for each variable, such as `{home}`, in the paths of `agents.toml`."""
         home, names = self.home, ("XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
         paths = {name: Path(self.environ.get(name, "").strip()) for name in names}
         absolute = {name: path for name, path in paths.items() if path.is_absolute()}
@@ -125,7 +125,7 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Return the first place that qualifies by the rules in `agents.toml`."""
+        """Return the first of these paths that qualifies by the rules at the top of `agents.toml`."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
@@ -140,15 +140,15 @@ class Machine(Struct, frozen=True):
         return [agent for agent in AGENTS if self.has(agent)]
 
     def config_file(self, agent: Agent) -> Path:
-        """Return the file of an agent's servers."""
+        """Return the path of the file in which an agent lists its MCP servers."""
         return self.find(agent.places.get(self.system) or agent.places.get("*") or agent.places["Linux"])
 
     def skills_folder(self, agent: Agent) -> Path | None:
-        """Return the folder of an agent's skills, or None if it has no skills."""
+        """Return the folder of an agent's skills, or None if the agent has no skills."""
         return self.find(agent.skills) if agent.skills else None
 
     def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-        """Yield each possible place, and whether it qualifies even if it does not exist."""
+        """Yield each possible path, and whether the path qualifies even if nothing exists there."""
         folders = self.folders()
         for place in places:
             folder, _, path = place.partition("/")
@@ -164,18 +164,18 @@ class Machine(Struct, frozen=True):
                 yield found / rest.lstrip("/"), True
 
 
-# -- how an agent starts this very installation: agents have another PATH and another current folder
+# -- how an agent starts this installation: the agent's PATH and current folder differ from the user's
 
 
 class Launch(Struct, frozen=True):
-    """A command, its arguments, and the variables it adds to the agent's environment."""
+    """The command that starts an MCP server, with its arguments and the environment variables to add."""
 
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
     def entry(self, shape: EntryShape, name: str) -> dict[str, Any]:
-        """Return the launch in the form of an agent's entry."""
+        """Return the server entry for this command, with the keys that an agent uses."""
         fixed = {key: name if value == "{name}" else value for key, value in shape.fixed.items()}
         apart = {shape.command: self.command, shape.args: list(self.args)}
         command = apart if shape.args else {shape.command: [self.command, *self.args]}
@@ -183,7 +183,7 @@ class Launch(Struct, frozen=True):
 
 
 def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
-    """Read the launch of a server from an entry of an agent's file, or None if the entry starts no server."""
+    """Read the command that starts a server from an entry of an agent's file. Return None if the entry has none."""
     if not isinstance(entry, dict):
         return None
     found: Any = entry.get(shape.command)
@@ -197,15 +197,15 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
 
 
 def starts_reasonry(launch: Launch) -> bool:
-    """Whether a command or one of its arguments is Reasonry."""
+    """Whether the command or one of its arguments is the program `reasonry` or a module `reasonry.…`."""
     words = (launch.command, *launch.args)
     # On Windows, both kinds of slashes divide a path.
     return any(PureWindowsPath(word).stem == NAME or word.startswith("reasonry.") for word in words)
 
 
 def this_installation() -> Launch:
-    """Return the launch of this installation's MCP server."""
-    # `uvx` stands beside the `uv` that has started this, or on PATH.
+    """Return the command with which an agent starts the MCP server of this installation."""
+    # `uvx` is in the folder of the `uv` that started this process, or on PATH.
     beside = [str(Path(uv).parent)] if (uv := os.environ.get("UV")) else []
     uvx = shutil.which("uvx", path=os.pathsep.join([*beside, *os.get_exec_path()]))
     if uvx is not None and _UV_PARTS & set(Path(sys.prefix).parts):
@@ -214,13 +214,13 @@ def this_installation() -> Launch:
     if script is None:
         return Launch(str(Path(sys.executable).absolute()), ("-m", "reasonry", "mcp"))
     if on_path and Path(on_path).samefile(script):
-        # A link of a tool installer outlives the environment it leads to.
+        # PATH may have a tool installer's link, which still works after the environment is replaced.
         script = on_path
     return Launch(str(Path(script).absolute()), ("mcp",))
 
 
 def _uvx_source() -> Sequence[str]:
-    """Return the package source for `uvx`, with the installed extras."""
+    """Return the arguments that tell `uvx` where to get this package, with the extras that are installed here."""
     extras = [name for name in EXTRAS if has_extra(name)]
     package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
     if not (origin := read_origin()):

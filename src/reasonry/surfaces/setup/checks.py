@@ -17,7 +17,7 @@ from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_re
 from .config_file import find_entry, read_config, read_data
 
 _CLIENT = {"name": "reasonry doctor", "version": "1"}
-# A version that today's agents know.
+# A protocol version that current agents support.
 _GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
 _HELLO = (
     {"id": 1, "method": "initialize", "params": _GREETING},
@@ -36,8 +36,8 @@ class SetUpEntry(Struct, frozen=True):
     """An entry for Reasonry in an agent's file.
 
     Args:
-        launch: The launch of the server, or None if the entry does not show one.
-        known: A result for `try_entries` that needs no trial; empty if the entry has to be tried.
+        launch: The command that starts the server, or None if the entry names no command.
+        known: The result for `try_entries` if it is known without a start of the server; otherwise empty.
     """
 
     agent: Agent
@@ -49,7 +49,7 @@ class SetUpEntry(Struct, frozen=True):
 
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
-    """Return every entry for Reasonry, and the unreadable files."""
+    """Return every entry for Reasonry in the files of agents, and an entry without a name for each unreadable file."""
     return [entry for agent in AGENTS for entry in _entries_of(agent, machine.config_file(agent))]
 
 
@@ -81,10 +81,10 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
-    """Start the server of each entry like its agent, a few side by side.
+    """Start the server of each entry as its agent would, a few servers at once.
 
     Returns:
-        For each entry, a `note` why it was not tried, or the result of `check_server`.
+        For each entry, its `known` result, such as a `note` why it was not tried, or the result of `check_server`.
     """
     places = asyncio.Semaphore(4)
 
@@ -99,7 +99,7 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[
 
 
 def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
-    """Return the environment of an agent's servers, without the variables of their entries, and their folder."""
+    """Return the environment variables and the current folder that an agent gives to every server it starts."""
     is_desktop = agent.environment == "desktop"
     folder = Path(machine.home.anchor) if is_desktop else machine.folder
     environ = machine.environ if agent.environment == "all" else bare_environment(machine.environ)
@@ -110,11 +110,11 @@ def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
 async def check_server(
     launch: Launch, environ: Mapping[str, str], folder: Path, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Start a server, shake hands, ask for its tools and end it. Never raises.
+    """Start a server, perform the MCP handshake, ask for its tools, and end it. Faults are returned, not raised.
 
     Returns:
-        {`ms`, `server`, `protocol`, `tools`}, where `ms` is the time until the server had answered and ended; or
-        {`problem`, `remedy`, `stderr`} with the last lines of its standard error if it does not work.
+        {`ms`, `server`, `protocol`, `tools`} if the server works; `ms` is the time until it has answered and ended.
+        Otherwise {`problem`, `remedy`} and, if the server started, `stderr`: the last lines of its standard error.
     """
     env = {**environ, **launch.env}
     command = shutil.which(launch.command, path=env.get("PATH", ""))
@@ -143,10 +143,10 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the results of the requests of `_HELLO` from a server's standard output.
+    """Yield the result of each request in `_HELLO`, as found in a server's standard output.
 
     Raises:
-        ValueError: The server ended or broke the protocol; the text says which.
+        ValueError: The server ended, was too slow, refused a request or broke the protocol. The message says which.
     """
     if reply.truncated:
         raise ValueError("the server wrote a message that is too long")

@@ -1,8 +1,8 @@
-"""Configuration files of other programs: read, edited in one place, and written whole or not at all.
+"""Reads and edits configuration files of other programs. A file is written completely or not at all.
 
-An edit changes its own entry and nothing else, or it is refused. It writes the new text under the backup's name,
-replaces the old file by it, and then makes the old text the backup. A setup killed at any instant thus leaves a whole
-file, and no copy besides the backup.
+An edit that would change more than Reasonry's own entry is refused. The new text is first written to the backup's path,
+then moved over the old file; after that, the old text is written to the backup's path. If the process is killed at any
+time, the file is therefore complete, and the backup is the only other copy.
 """
 
 import contextlib
@@ -36,8 +36,8 @@ class FileChange(Struct, frozen=True):
     Args:
         path: The path of the file, with links resolved.
         before: The text before the change, or None if the file does not exist.
-        after: The text after the change, or None to delete the file, and its folder if that is empty then.
-        note: The reason why a file stays unchanged without the wanted text.
+        after: The text after the change, or None to delete the file. A folder that is then empty is deleted too.
+        note: The reason why the file is left unchanged although it lacks the wanted text.
     """
 
     path: Path
@@ -47,14 +47,14 @@ class FileChange(Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """The word for it: `add`, `update`, `remove`, `unchanged`, or `kept`; `note` says why."""
+        """The kind of change: `add`, `update`, `remove`, `unchanged` or `kept` (`note` says why)."""
         if self.before == self.after:
             return "kept" if self.note else "unchanged"
         return "add" if self.before is None else "remove" if self.after is None else "update"
 
 
 def read_config(path: Path) -> str | None:
-    """Return the text of a file with its byte order mark and line ends, or None if it does not exist.
+    """Return the text of a file with its byte order mark and line ends, or None if the file does not exist.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -69,7 +69,7 @@ def read_config(path: Path) -> str | None:
 
 
 def make_change(change: FileChange) -> None:
-    """Make a change. The backup keeps the earlier text.
+    """Carry out a planned change. If an existing file gets a new text, the old text becomes its backup.
 
     Raises:
         ConflictError: Another program has changed the file since the change was planned.
@@ -100,7 +100,7 @@ def _replace(path: Path, before: str | None, after: str) -> None:
         _write(backup, after, old)
         if old is not None:
             backup.chmod(stat.S_IMODE(old.st_mode))
-        # Syncing may have taken long, and another setup may be at work.
+        # Syncing may have taken long, and another setup may have changed the files meanwhile.
         _check(path, before)
         _check(backup, after)
         os.replace(backup, path)
@@ -113,14 +113,14 @@ def _replace(path: Path, before: str | None, after: str) -> None:
 
 
 def _write(path: Path, text: str, like: os.stat_result | None) -> None:
-    """Write a file that only its user can read; it replaces any existing file."""
+    """Write a file that only its owner can read and write. An existing file is replaced."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
     if like is not None and hasattr(os, "chown"):
-        # Where root writes it, the file stays its user's.
+        # If root writes the file, its owner stays the same.
         with contextlib.suppress(OSError):
             os.chown(path, like.st_uid, like.st_gid)
 
@@ -149,7 +149,7 @@ def read_data(form: str, text: str) -> dict[str, Any]:
 
 
 def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value at the keys, or None."""
+    """Return the value that this sequence of keys leads to, or None if there is none."""
     found: Any = data
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Put an entry at the keys of a text. None removes the entry and the tables left empty.
+    """Return the text with `entry` at these keys. With None, remove the old entry and the tables it leaves empty.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.
@@ -181,7 +181,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put an entry into data or a library's document, or remove it."""
+    """Put an entry into parsed data or into the document of a library, in place. None removes the entry."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -196,7 +196,7 @@ def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> No
     elif isinstance(data.get(key), MutableMapping):
         data[key].update({name: value for name, value in entry.items() if data[key].get(name) != value})
     elif data and hasattr(data, "insert"):
-        # Comments after the last entry of a YAML mapping belong to that entry.
+        # A new YAML entry goes first, since comments after a mapping's last entry belong to that entry.
         data.insert(0, key, entry)
     else:
         data[key] = entry
@@ -234,7 +234,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
         yaml.sequence_indent, yaml.sequence_dash_offset = len(listed[2]) + 2, len(listed[2])
     document = yaml.load(text[start:])
     if document is None:
-        # With nothing but comments there is no mapping that could keep them.
+        # A text with nothing but comments has no mapping that could keep them.
         document, start = {}, len(text)
     _edit(document, keys, entry)
     written = io.StringIO()
@@ -244,7 +244,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Restore the comments at the end of a removed part, since they belong to the rest of the text."""
+    """Restore the comments at the end of a removed part, since they describe the text after it."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -254,7 +254,7 @@ def _with_comments(before: str, after: str) -> str:
     return "".join([*rest[:start], comments[0].lstrip("\n"), *rest[start:]])
 
 
-# -- JSON with comments and trailing commas: all other text stays as it is written
+# -- JSON with comments and trailing commas: an edit leaves all other text unchanged
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _COMMENTS = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -270,7 +270,7 @@ def _read_json(text: str) -> Any:
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Replace an entry in a JSON text, or put it first in its object. None removes it."""
+    """Replace an entry in a JSON text, or insert it as the first member of its object. None removes the entry."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
@@ -295,7 +295,7 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
-    """Return the start, the value and the end of each member of an object. Of duplicates, the last one counts."""
+    """Return the start, the value's start and the end of each member of an object. Of duplicates, the last counts."""
     members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())
@@ -304,7 +304,7 @@ def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _drop(text: str, commas: str, start: int, end: int) -> str:
-    """Remove a member with its comma, and its line if that is empty then."""
+    """Remove a member and its comma. If its line is then empty, remove the line too."""
     before, after = text[:start], text[end:]
     if commas[end:].lstrip().startswith(","):
         after = text[commas.index(",", end) + 1 :].lstrip(" \t")
@@ -318,5 +318,5 @@ def _drop(text: str, commas: str, start: int, end: int) -> str:
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """Replace comments, or commas, by spaces so that all positions stay the same."""
+    """Replace the matched comments or commas by spaces, so that the positions of all other characters stay the same."""
     return pattern.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(".", " ", found[0]), text)

@@ -1,4 +1,4 @@
-"""Finds the page for a text: an id, the beginning of an id, or `last`."""
+"""Builds the page of the run or session that a user names by an id, the beginning of an id, or `last`."""
 
 import asyncio
 import contextlib
@@ -14,19 +14,19 @@ from .session_page import session_page
 
 
 async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run or a session by its id, the beginning of its id, or `last` for the last used.
+    """Return the page of a run or a session, named by its id, the beginning of its id, or `last` (most recently used).
 
-    A session written by a run is shown as that run. An active run or session is shown in its current state.
+    If a run wrote the session, the page shows that run. An active run or session is shown in its current state.
 
     Raises:
-        NotFoundError: No id fits.
-        UsageError: Several ids begin with the text; `choices` has them.
+        NotFoundError: No run or session has an id that begins with the text.
+        UsageError: Several ids begin with the text. The error's `choices` lists the ids.
         StoreError: The record is damaged.
     """
 
     async def find_ids(prefix: str, limit: int) -> list[str]:
         runs = await app.store.run_ids(prefix, limit)
-        # A run and the session that it writes have the same id, unless the session's was named.
+        # A run and the session that it writes have the same id, unless the user named the session's id.
         return [*dict.fromkeys([*runs, *await app.store.session_ids(prefix, limit)])][:limit]
 
     found_id = await find_id(text, "run or session", find_ids, partial(_last, app))
@@ -39,7 +39,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run in its current state, with the position at which its events continue."""
+    """Return the page of a run in its current state, with the journal position after which new events follow."""
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
@@ -56,7 +56,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _run_row(app: App, found_id: str) -> RunRow | None:
-    """Return the run with this id, or the run that writes the session with this id, if any."""
+    """Return the run with this id, or the run that wrote the session with this id, or None if no run wrote it."""
     with contextlib.suppress(NotFoundError):
         return await app.store.run(found_id)
     try:

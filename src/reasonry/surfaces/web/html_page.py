@@ -1,11 +1,11 @@
-"""Pages: self-contained HTML files with a document and the script that draws it, and their folder.
+"""Writes pages: self-contained HTML files, each with a document and the script that draws the document.
 
-The page of a server is the same drawing in a frame. The addresses of its files contain a version, so that browsers can
-cache them for good.
+A server shows the same drawing inside a frame. The URLs of the server's files contain a version, so that browsers can
+cache the files forever.
 
-The policy in the file names its script and its style by their digests: no other script runs, whatever the data
-contains, and no address can be reached. The data is JSON without any character that could end its element. The script
-joins the modules of `assets` unchanged. Pages without a name of their own are readable by their owner alone.
+The content security policy of a file allows only the file's own script and style, by their digests. No other script can
+run, whatever the data contains, and no address can be reached. The data is JSON without characters that could end its
+element. The script is the modules of `assets`, joined. Only their owner can read the pages in the default folder.
 """
 
 import base64
@@ -33,16 +33,16 @@ from .page import PageDocument
 _MARK = re.compile(r"@@(\w+)@@")
 """A placeholder in a template."""
 _LINK = re.compile(r'^(?:import \{[^}]*\} from "(\.[^"]+)";\n|export )', re.MULTILINE)
-"""An import, with the imported module, or the mark of an export."""
+"""Matches an import statement, with the imported module as a group, or the word that marks an export."""
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 KEPT_S = 24 * 60 * 60
-"""Seconds until a page without a name of its own is removed, at the next write."""
+"""Seconds to keep a page in the default folder. The next write removes older pages."""
 
 
 @cache
 def asset_texts() -> Mapping[str, str]:
-    """Return all files by their paths in `assets`. The folder `live` holds the frame of a server's page."""
+    """Return the text of each file in `assets`, by path. The folder `live` contains the frame of a server's page."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
     font = base64.b64encode(folder.joinpath("inter.woff2").read_bytes()).decode()
@@ -55,9 +55,9 @@ def asset_texts() -> Mapping[str, str]:
 
 
 def one_script(first: str) -> str:
-    """Join a module and its imports into one script, in order of their imports.
+    """Join a module and the modules that it imports into one script. Each module follows the modules that it imports.
 
-    Names at the top of modules are unique, so that all modules can share a scope. A test checks this.
+    No two modules define the same top-level name, so that all modules can share one scope. A test checks this.
     """
     texts = asset_texts()
     joined: dict[str, str] = {}
@@ -74,10 +74,10 @@ def one_script(first: str) -> str:
 
 
 def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
-    """Return the HTML file as text.
+    """Return the text of the HTML file that shows a page.
 
     Args:
-        page: A page, or the document of a comparison. With None, the page waits for a document from its host.
+        page: A page, or the document of a comparison. With None, the HTML file waits for its host to send a document.
     """
     title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
     title = html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry"
@@ -111,10 +111,10 @@ def _digest(text: str) -> str:
 
 
 class LivePage(NamedTuple):
-    """The page of a server and its files.
+    """The page that a server shows, and its files.
 
     Attributes:
-        files: The files by name, as in `assets/VERSION/NAME`.
+        files: The text of each file, by name. The server serves a file at `assets/VERSION/NAME`.
     """
 
     document: str
@@ -124,9 +124,9 @@ class LivePage(NamedTuple):
 
 @cache
 def live_page() -> LivePage:
-    """Return the page."""
+    """Return the page that a server shows, without any data."""
     files = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
-    del files["main.js"]  # Where a page that is a file begins.
+    del files["main.js"]  # Only pages in files start with this script.
     version = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:12]
     parts = {
         "version": version,
@@ -145,7 +145,7 @@ def _links(relation: str, version: str, names: list[str]) -> str:
 
 
 def page_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of pages without a name of their own, or the folder `REASONRY_PAGES`."""
+    """Return the default folder for pages: the folder in `REASONRY_PAGES`, or else a folder in the user's cache."""
     named = environ.get("REASONRY_PAGES")
     if named:
         return Path(named)

@@ -1,8 +1,8 @@
-"""The page document: a run or a session as data for the page, in a file and live alike.
+"""The page document: the data of a run or a session, for a page in a file and for a live page of a server.
 
-Members of the run's record keep their names here. The nodes are added, with their questions, calls and costs. Every
-text is masked and inert. Ids are stable between views of the same run. Times below the top level are milliseconds since
-the beginning of the run.
+Members from the run's record keep their names. The document adds the nodes of the run, with their questions, calls and
+costs. In every text, keys are masked and control characters are escaped. A node has the same id in all views of a run.
+Times below the top level are milliseconds since the beginning of the run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..run_report import Block
 
 
 class PageCost(Struct, frozen=True):
-    """The usage; `usd` is null if the price is unknown."""
+    """The cost of a part of a run. `usd` is None if the price is unknown."""
 
     calls: int = 0
     tokens: int = 0
@@ -44,7 +44,7 @@ NodeState = Literal["open", "expanded", "on_path", "answer", "dropped"]
 
 
 class PageNode(Struct, kw_only=True):
-    """One box of the page. The first node is the root; parents stand before their children."""
+    """One box of the page. In a list of nodes, the first node is the root, and each parent precedes its children."""
 
     id: str
     parent: str | None
@@ -64,12 +64,12 @@ class PageNode(Struct, kw_only=True):
     merges: list[str] = field(default_factory=list[str])
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     origin: str = ""
-    """The question or call that produced the node."""
+    """The id of the question or call that produced the node."""
     cost: PageCost = PageCost()
 
 
 class PageEffect(Struct, kw_only=True):
-    """A request made for a node."""
+    """A question or a call that the run made for a node."""
 
     id: str
     node: str
@@ -78,11 +78,11 @@ class PageEffect(Struct, kw_only=True):
     ended_at_ms: int | None
     error: PageReason | None
     reused: bool = False
-    """Whether the answer was copied from the forked run. It cost nothing here."""
+    """Whether the answer was copied from the run that this run is a fork of. A copied answer costs nothing here."""
 
 
 class PageQuestion(PageEffect, kw_only=True):
-    """A question and its answer. `prompt` lists its paragraphs as positions in `PageDocument.texts`."""
+    """A question and its answer. `prompt` lists the question's paragraphs as positions in `PageDocument.texts`."""
 
     round: int | None
     sample: int
@@ -94,11 +94,11 @@ class PageQuestion(PageEffect, kw_only=True):
     read: str
     tried: list[str]
     reworded: bool = False
-    """Whether the fork changed the strategy's question."""
+    """Whether the user replaced the text of this question when the run was forked."""
 
 
 class PageCall(PageEffect, kw_only=True):
-    """A tool call or a verdict."""
+    """A call of a tool or a verifier, and its result."""
 
     kind: Literal["tool", "verifier"]
     name: str
@@ -115,11 +115,11 @@ class PageNote(Struct, kw_only=True):
     text: str
     score: float | None = None
     origin: str = ""
-    """As in `PageNode`."""
+    """The id of the question or call that produced the thought."""
 
 
 class PageVote(Struct, kw_only=True):
-    """An answer, and the nodes that gave it."""
+    """An answer, its number of votes, and the nodes that voted for it."""
 
     answer: str
     count: int
@@ -128,13 +128,13 @@ class PageVote(Struct, kw_only=True):
 
 
 class PageWhy(Why, frozen=True, kw_only=True):
-    """The reason for the result, with the node of each of its thoughts."""
+    """The reason for the result, with the node of each thought that the reason names."""
 
     nodes: list[str]
 
 
 class PageCuts(Struct):
-    """Omissions: the number of shortened texts, and the omitted entries of each list."""
+    """The omissions on a page: how many texts were shortened, and how many entries of each list were left out."""
 
     texts: int = 0
     nodes: int = 0
@@ -144,7 +144,7 @@ class PageCuts(Struct):
 
 
 class DrawnCounts(Struct, kw_only=True):
-    """The samples drawn, the samples saved by an early majority, and the certainty of the vote."""
+    """How many samples were drawn, how many an early majority saved, and how certain the vote is."""
 
     samples_used: int = 0
     samples_saved: int = 0
@@ -152,7 +152,7 @@ class DrawnCounts(Struct, kw_only=True):
 
 
 class PageDocument(DrawnCounts, kw_only=True):
-    """The document. Members of the record are described there."""
+    """The data of a page. Members that come from the record are described in `engine.record` and `engine.result`."""
 
     kind: Literal["run", "session"]
     id: str
@@ -179,7 +179,7 @@ class PageDocument(DrawnCounts, kw_only=True):
     path: list[str] = field(default_factory=list[str])
     """The stages of the run, in order."""
     used: dict[str, float | None] = field(default_factory=dict[str, float | None])
-    """The use of each limit of the budget, or None if unknown."""
+    """How much the run has used of each quantity that a budget can limit, or None if the use is unknown."""
     cost_of_dropped: PageCost = PageCost()
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
     votes: list[PageVote] = field(default_factory=list[PageVote])
@@ -188,15 +188,15 @@ class PageDocument(DrawnCounts, kw_only=True):
     calls: list[PageCall] = field(default_factory=list[PageCall])
     notes: list[PageNote] = field(default_factory=list[PageNote])
     texts: list[str] = field(default_factory=list[str])
-    """The paragraphs of prompts without repetitions: prompts share most of them."""
+    """The paragraphs of all prompts, each stored only once, since prompts share most of their paragraphs."""
     outline: list[Block] = field(default_factory=list[Block])
     cuts: PageCuts = field(default_factory=PageCuts)
     forked_from: str | None = None
     reused: PageCost | None = None
-    """The cost of answers copied from the forked run, which counts nowhere else."""
+    """The cost of the answers that were copied from the original run of a fork. No other cost includes it."""
     paused: bool = False
     position: int = 0
-    """For a live page: the position in the run's journal at which its events continue."""
+    """For a live page: the position in the run's journal up to which the page is complete. New events follow it."""
 
 
 def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
@@ -210,7 +210,7 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
-    """Mark the path from the root to a node, with merged nodes, and the node itself as the end."""
+    """Give the node `last` the state `end`. Mark its ancestors, and the nodes merged into them, as `on_path`."""
     waiting: list[str | None] = [last]
     while waiting:
         node = nodes.get(waiting.pop() or "")
@@ -220,36 +220,36 @@ def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
     nodes[last].state = end
 
 
-# -- texts that are fit to be shown, and how large a page may be
+# -- texts with escaped control characters, and the maximum size of a page
 
 
 class PageBounds(Struct, frozen=True):
-    """The bounds of a page."""
+    """The maximum size of a page."""
 
     text_chars: int = 20_000
-    """The limit for a single text."""
+    """The maximum number of characters in a single text."""
     all_chars: int = 12_000_000
-    """The limit for all texts together. The longest texts are shortened first."""
+    """The maximum number of characters in all texts together. The longest texts are shortened first."""
     nodes: int = 5_000
     entries: int = 10_000
-    """The limit for each of the lists of questions, calls and notes."""
+    """The maximum length of the list of questions, of the list of calls, and of the list of notes."""
 
 
 DEFAULT_BOUNDS = PageBounds()
 EVERYTHING = PageBounds(*[sys.maxsize] * 4)
 _LEAST_CHARS = 60
-"""Texts up to this length are never shortened; neither are ids, names and fixed words."""
+"""Texts up to this length, such as ids, names and fixed words, are never shortened."""
 
 
 def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
-    """Make every text inert and cut the page to its bounds, lists first. `cuts` counts the omissions."""
+    """Escape control characters in every text, and cut first the lists, then the texts. `cuts` counts the omissions."""
     if len(page.nodes) > bounds.nodes:
         _keep_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
         entries: list[Any] = getattr(page, name)
         over = max(0, len(entries) - bounds.entries)
         setattr(page.cuts, name, over)
-        del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # the first and the last stay
+        del entries[bounds.entries // 2 : bounds.entries // 2 + over]  # keep the first and the last entries
     if page.cuts.questions:
         used = {place for question in page.questions for place in question.prompt}
         page.texts = [text if place in used else "" for place, text in enumerate(page.texts)]
@@ -277,7 +277,7 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
 
 
 def _keep_nodes(page: PageDocument, limit: int) -> None:
-    """Keep the nodes of the page's path and the oldest others, so that each keeps its parent."""
+    """Keep the nodes on the path, then the oldest other nodes, up to the limit. A node is kept only with its parent."""
     path = [node for node in page.nodes if node.state in ("answer", "on_path")]
     kept = {page.nodes[0].id}
     for node in (*path, *page.nodes):

@@ -1,17 +1,17 @@
-"""The nodes of a run, from a tree, drafts or iterations in its result document, or else from its thoughts.
+"""Builds the nodes of a run from the tree, drafts or iterations in its result document, or else from its thoughts.
 
-No strategy is named here. Parts of these shapes are drawn for every strategy, parts of other shapes for none. Members
-after `|` are optional.
+The module does not depend on the strategy: it draws a part of the result document if the part has one of the shapes
+below, and ignores other parts. Members after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
-    best        | {"path_ids": [ID, …]}, the way to the answer in the tree
-    drafts      [{"id" | "answer", "vote", "dropped", "improves", "inside"}], or the same as `samples`; `vote` an
-                answer in votes: [{"answer", "count"}]; a draft that improves another has no vote of its own
+    best        | {"path_ids": [ID, …]}, the path to the answer in the tree
+    drafts      [{"id" | "answer", "vote", "dropped", "improves", "inside"}], also named `samples`; `vote` is an answer
+                in votes: [{"answer", "count"}]; a draft that improves another draft has no vote of its own
     iterations  [{"id", "iteration" | "plans", "selected_plan", "decision", "complexity"}]
     plans       [{"id", "plan" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
     tasks       [{"id", "iteration" | "task_query", "status", "reason", "result", "attempts", "errors", …}]
 
-`dropped` is {"code", "text"}. Ids are those of the document, so that an effect finds the node it is `about`.
+`dropped` is {"code", "text"}. Nodes keep the ids of the document, since the `about` of an effect is the id of a node.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def read_part(read: Callable[[], T], default: T) -> T:
-    """Read a part of a result document. Returns the default if the part is missing or has another shape."""
+    """Read a part of a result document. Return the default if the part is missing or has another shape."""
     try:
         return read()
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, msgspec.ValidationError):
@@ -41,15 +41,15 @@ def read_part(read: Callable[[], T], default: T) -> T:
 
 
 def _node(**members: Any) -> PageNode:
-    """Return a node. Raises if a member has the wrong type."""
+    """Return a node with these members. Raise `ValidationError` if a member has the wrong type."""
     return msgspec.convert(members, PageNode)
 
 
 def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
-    """Return the root and the nodes of the result document by id, parents first.
+    """Return the root and the nodes in a result document, by id. Each parent precedes its children.
 
     Args:
-        abouts: The values of `about` in the run's effects.
+        abouts: The values of `about` in the run's effects: ids of nodes.
     """
     if tree := read_part(lambda: _tree_nodes(document), {}):
         return tree
@@ -82,14 +82,14 @@ def _why_left_open(document: Document) -> PageReason:
 
 
 def _tree_nodes(document: Document) -> dict[str, PageNode]:
-    """Return the nodes of a tree with one root, every parent before its children."""
+    """Return the nodes of a tree with one root, by id. Each parent precedes its children."""
     path = (document.get("best") or {}).get("path_ids") or ()
     siblings, nodes = Counter[str | None](), dict[str, PageNode]()
     for name, entry in document["tree"]["nodes"].items():
         parent, score = entry.get("parent_id"), entry.get("score")
         above = nodes[parent] if nodes else None
         siblings[parent] += 1
-        # After its place and those above it: `2.1`.
+        # The label joins the place of each ancestor and its own place: `2.1`.
         place = f"{siblings[parent]}"
         label = "Problem" if above is None else place if above.parent is None else f"{above.label}.{place}"
         state, why = _tree_state(document, entry, path)
@@ -161,7 +161,7 @@ def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNod
 def _nodes_inside(
     draft: PageNode, inside: Document, answer: str | None, *, is_open: bool
 ) -> dict[str, PageNode]:
-    """Return the nodes of the run inside a draft, below the draft. They are on the path only if the draft is."""
+    """Return the nodes of the run inside a draft, below the draft. Nodes that are not dropped get the draft's state."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
     root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
@@ -174,7 +174,7 @@ def _nodes_inside(
 
 
 def _why_uncounted(draft: Document, leader: str | None) -> Any:
-    """Return the reason why a draft of an ended run does not support the leader, or None if it does."""
+    """Return the reason why a draft of an ended run does not support the leading answer, or None if it does."""
     if not draft:
         return PageReason("cancelled", "the run did not wait for it to its end")
     if (dropped := draft.get("dropped")) is not None:
@@ -185,7 +185,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes of a document, if any. The given answer leads, or else the first vote."""
+    """Return the votes in a result document. The leading vote is the vote for the run's answer, or else the first."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     shown = [
@@ -283,12 +283,12 @@ def _task_node(parent: str, place: int, task: Document, document: Document) -> P
 def add_thoughts(
     nodes: dict[str, PageNode], thoughts: Iterable[Document], begun_at_ms: int
 ) -> dict[str, str]:
-    """Add a node for each thought of a session on its line, and return the last node of each line."""
+    """Add a node for each thought, below the previous thought of its line. Return the id of each line's last node."""
     root = next(iter(nodes))
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return a referenced thought by its `seq`, or by its number if the record has nothing else."""
+        """Return the id of the node that a thought refers to by `seq`, or by number if the record has no `seq`."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 

@@ -1,6 +1,6 @@
-"""The page of a run: a pure function of its record, at the end or during the run.
+"""Builds the page of a run as a pure function of the run's record, during the run or after its end.
 
-An effect belongs to the node it is `about`. Without `about`, a question belongs to the first thought it produced.
+An effect belongs to the node in its `about` or, if the thoughts are the nodes, to the first thought recorded after it.
 """
 
 import itertools
@@ -45,9 +45,9 @@ _RECORDED = (
     *("strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
     *("warnings", "problem", "stage", "budget", "forked_from"),
 )
-"""Members shared with the result or the head of a record."""
+"""The members of the page that are copied from the result or the head of the record."""
 _NOISE_USD = 1e-12
-"""Differences this small come from float arithmetic."""
+"""Differences in dollars up to this size are rounding errors."""
 
 
 def run_page(
@@ -110,7 +110,7 @@ def table_of(strategy: Strategy[Any, Any] | None) -> list[Mapping[str, Any]]:
 
 
 class _Maker:
-    """Assigns the entries of a record's lists to their nodes."""
+    """Builds the nodes of a run's page, and assigns the record's thoughts, questions and calls to the nodes."""
 
     def __init__(self, record: Record, document: dict[str, Any]) -> None:
         self.document, self.reason = document, record.result.why
@@ -118,11 +118,11 @@ class _Maker:
         self.thoughts: list[Thought] = [*record.thoughts()]
         self.last: dict[str, Entry] = {}
         self.places: dict[str, int] = {}
-        """The latest event of each effect, and the number of earlier events."""
+        """The position of each effect's latest event in the list of events. `last` has the event itself."""
         self.forked_at: int = record.head.get("forked_at") or 0
         self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
         self.costs: dict[str, PageCost] = {}
-        """The cost of each effect, without copied answers."""
+        """The cost of each effect, without answers that were copied from the original run of a fork."""
         for place, event in enumerate(record.entries("events")):
             if (name := event["id"]) is not None:
                 self.last[name], self.places[name] = event, place
@@ -133,11 +133,11 @@ class _Maker:
         self.root = next(iter(self.nodes))
         origins: list[str] = [*record.entries("origins")]
         self.is_chain = len(self.nodes) == 1 and bool(self.thoughts)
-        """Whether every thought is a node."""
+        """Whether each thought is a node, since the result document describes no other nodes."""
         if self.is_chain:
             self._add_chain()
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
-        self.homes = list[str]()  # the node of each thought
+        self.homes = list[str]()  # the id of each thought's node
         self.answered_by = find_answer(self.thoughts, document["answer"] or "")
         self.texts, self.questions = dict[str, int](), list[PageQuestion]()
         self.calls, self.notes = list[PageCall](), list[PageNote]()
@@ -178,9 +178,9 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node of an effect: the node it is about, or the nearest ancestor.
+        """Return the node of an effect: the node that its `about` names, or else the nearest ancestor that exists.
 
-        In a chain, it is the first thought recorded after the effect.
+        In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """
         if self.is_chain:
             last, place = len(self.thoughts), self.places.get(effect_id)
@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason with the nodes of its thoughts, and write the thoughts' numbers into the nodes' labels."""
+        """Return the reason for the result, with the nodes of its thoughts. Add the thoughts' numbers to the labels."""
         why = self.reason
         if why is None:
             return None
@@ -206,7 +206,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add the cost of an effect to its node, and return the members that all effects share on the page."""
+        """Add the cost of an effect to its node. Return the members that questions and calls share on the page."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"
@@ -219,7 +219,7 @@ class _Maker:
         }
 
     def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
-        """Extend a node's time by an effect. Return the effect's time, and whether its answer was copied."""
+        """Extend a node's time span to cover an effect. Return the effect's times and whether its answer was copied."""
         effect, last = self.effects.get(effect_id), self.last.get(effect_id)
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)
@@ -274,7 +274,7 @@ def _event_cost(event: Entry) -> PageCost:
 
 
 def _difference(total: PageCost, known: PageCost) -> PageCost:
-    """Return the cost outside all effects: lost answers, and calls that were cancelled in flight."""
+    """Return the part of the total cost that no node has: lost answers, and calls that were cancelled in flight."""
     left = 0.0 if total.usd is None else total.usd - (known.usd or 0.0)
     usd = left if left > _NOISE_USD else None
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)
@@ -285,7 +285,7 @@ def _plain(value: Any) -> str:
 
 
 def show_result(event: Entry) -> str | None:
-    """Return the result of a tool or a verifier as people read it; None before it came."""
+    """Return the result of a tool or a verifier as text for people, or None if the event brings no result."""
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")

@@ -1,4 +1,4 @@
-"""The page of a guided session: a pure function of the document that `export` writes."""
+"""Builds the page of a guided session, as a pure function of the session's exported document."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ Document = Mapping[str, Any]
 def session_page(
     session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = EVERYTHING
 ) -> PageDocument:
-    """Return the page of a session from its document with all `thoughts`."""
+    """Return the page of a session, given its exported document with all `thoughts`."""
     thoughts: Sequence[Document] = session["thoughts"]
     begun, purpose = instant_ms(session["created_at"], 0), session.get("purpose") or ""
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")

@@ -1,7 +1,7 @@
-"""A completion: the run behind a request, its thoughts as a growing text, and its end.
+"""A completion: the run behind a request, its thoughts as a growing text, and its answer or tool calls.
 
-The first of simultaneous answers is streamed piece by piece unless it is data, the others as finished thoughts. The
-mark of an answer is omitted.
+If several replies of models arrive at the same time, the first is streamed piece by piece unless it is JSON, and the
+others follow as finished thoughts. The tags `<answer>` and `</answer>` are omitted.
 """
 
 import itertools
@@ -44,7 +44,7 @@ from .request import (
 )
 
 _SAY_NOTHING: Final = ("sent", "ended")
-"""Events with neither text nor thoughts, which need no document."""
+"""Kinds of events that have neither text nor thoughts. Their documents are never built."""
 SAY_SPEND_MS: Final = 5_000
 """Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
@@ -54,13 +54,13 @@ _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
     *("duration_ms", "usage", "warnings"),
 )
-"""The members of a run's document in a reply."""
+"""The members of a run's document that a reply shows in `reasonry`."""
 
 
 def readable(raw: str) -> str:
-    """Return the readable text of a partial reply: none of data, else all without the mark of an answer.
+    """Return the readable text of a partial reply: nothing for JSON, else the text without the tags of an answer.
 
-    The mark becomes a paragraph break. An end that may become a tag is omitted.
+    `<answer>` becomes a paragraph break. Characters at the end that may begin a tag are omitted.
     """
     if raw.startswith(("{", "[")):
         return ""
@@ -71,18 +71,18 @@ def readable(raw: str) -> str:
 
 
 class Thinking:
-    """The thoughts of a run, event by event. Each thought is a paragraph."""
+    """Turns the events of a run into a text of its thoughts. Each thought is a paragraph."""
 
     def __init__(self) -> None:
         self._begun = set[str]()
-        """The replies that have begun to arrive."""
+        """The effects whose replies have begun to arrive."""
         self._speaker = self._raw = self._read = ""
-        """The streamed reply, its text so far, and the readable part of that text."""
+        """The effect whose reply is streamed, the text of that reply so far, and the readable part of the text."""
         self._said, self._spend_said_ms = "", 0
-        """The end of the streamed text without spaces, and the time of the last report of the spending."""
+        """The last part of the streamed text, without spaces, and the run time at the last report of the spending."""
 
     def take(self, event: RunEvent) -> Iterator[str]:
-        """Yield the text that an event adds."""
+        """Yield the pieces of text that an event adds."""
         data, effect = event.data, event.data.get("effect") or ""
         if event.kind == "text":
             if not self._speaker and effect not in self._begun:
@@ -112,14 +112,14 @@ class Thinking:
 
 
 class Completion(Struct):
-    """The run behind a request, and its end: an answer, or calls to make.
+    """The run behind a request, and its result: an answer, or tool calls for the client to make.
 
     Args:
         results: The effects whose results came with the request. Earlier events belong to earlier replies.
-        leaves: Whether the run continues if the client hangs up.
+        leaves: Whether the run continues if the client disconnects.
         cut: Whether a limit cut the answer or the run short.
         usage: The usage of this request alone.
-        run: The run's document beside the reply.
+        run: The description of the run, for the member `reasonry` of the reply.
     """
 
     context: RequestContext
@@ -136,14 +136,14 @@ class Completion(Struct):
 
     @property
     def name(self) -> str:
-        """The part of a reply's id that names its run and the results it continues with."""
+        """The part of a reply's id that identifies the run and the results that came with the request."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
         return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
     async def think(self) -> AsyncGenerator[str]:
         """Yield the run's thoughts since the request, until the run ends or waits for calls.
 
-        A client that hangs up ends the run, unless it asked to let the run continue.
+        If the client disconnects, the run is cancelled, unless the request asked to let the run continue.
         """
         app, supervisor, shows = self.context.app, self.context.supervisor, self.fields.reasonry.reasoning
         thinking, awaited, after = Thinking(), set(self.results), 0
@@ -165,14 +165,14 @@ class Completion(Struct):
                 self._result = ended or await app.engine.result(self.run_id)
                 if is_last or self.leaves or self._result.termination.detail != HUNG_UP:
                     break
-                # The client before this one hung up a moment ago.
+                # The previous client of the run has just disconnected, and the run was cancelled.
                 await _resume_abandoned(self.context, self.run_id)
             if shows and self._result.outcome == "stopped":
                 ending = app.rights.allowed.hide_addresses(end_text(self._result.document()))
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
-        """Note the calls that the run waits for. Return whether it waits for any."""
+        """Set `calls` to the calls that the run waits for. Return whether the run waits for any."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
         self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)
@@ -186,7 +186,7 @@ class Completion(Struct):
         return MadeCall(str(CallId(self.run_id, effect)), function)
 
     async def end(self) -> None:
-        """Note the end of the run after its thoughts.
+        """Set the answer or the calls, and the usage. Call this after `think` has yielded all thoughts.
 
         Raises:
             ReasonryError: The run ended without an answer.
@@ -212,16 +212,16 @@ class Completion(Struct):
             self.usage = sum((getattr(settled.event, "usage", NOTHING) for settled in since), NOTHING)
 
 
-# -- begun, or continued
+# -- starting and continuing
 
 
 async def begin(
     context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Start the run of a request, find the run of its idempotency key, or continue the run it brings results for.
+    """Start a run, find the run of a repeated request, or continue the run whose tool results the request brings.
 
     Args:
-        form: The type of its body.
+        form: The type of the request's body.
         background: Whether the run is a job, which outlives this server.
 
     Raises:
@@ -231,12 +231,12 @@ async def begin(
     strategy, model = read_name(fields.model, context.app.strategies, context.app.rights.allowed)
     enter_nested(context.request.headers.get(HEADER))
     if fields.stream:
-        # There must be room for one more before anything is begun.
+        # Check that there is room for another stream before any work begins.
         with context.wiring.stream(context.principal):
             pass
     own = fields.reasonry
     leaves = background or own.on_disconnect == "leave"
-    # An answer that must be a call is one of a run that begins now: what was called before is quoted in it.
+    # If the answer must be a call, a new run begins, and its problem quotes the earlier calls and results.
     if brought := {} if fields.forced else results_in(fields.messages):
         run_id = await _go_on(context, brought, text=fields.stream)
         return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
@@ -252,7 +252,7 @@ async def begin(
     )
     order, performers = await context.app.receive(request)
     passed = passed_over(await read_json(context.request), form)
-    # The same request may be written differently, and streamed or not.
+    # A repeated request may be written differently, and may be streamed or not.
     asked = structs.replace(fields, stream=False, stream_options={})
     run_id, written = await context.supervisor.start(
         context.app,
@@ -268,7 +268,7 @@ async def begin(
 
 
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
-    """Resume a run that stopped when its client hung up or its server ended, for the returning client."""
+    """Resume a run for a client that returns, if the run stopped because the client left or the server ended."""
     row = await context.app.store.run(run_id)
     is_left = row.status == "cancelled" and row.detail == HUNG_UP
     if is_left or (row.status == "active" and run_id in await resumable(context.app.store, [row])):
@@ -277,7 +277,7 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
 
 
 async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text: bool) -> str:
-    """Give a run the results in a request, resume it and return its id.
+    """Give a run the results that a request brings, resume the run and return its id.
 
     Raises:
         UsageError: No run of the caller waits for these results.
@@ -302,17 +302,17 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
     return run_id
 
 
-# -- ended
+# -- the end
 
 
 def reply_text(result: Result) -> str | None:
-    """Return the text of a run's reply: its answer, or its best so far if a limit stopped it."""
+    """Return the text of a reply: the run's answer, or its best answer so far if a limit stopped the run."""
     is_stopped = result.outcome == "stopped" and result.status == "done"
     return result.best_answer if is_stopped else result.answer
 
 
 def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
-    """Return the error of a run without an answer, without the addresses of models."""
+    """Return the error for a run that has no answer. `hidden` removes the addresses of models from the message."""
     if result.status == "active":
         return OverloadedError(
             "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
@@ -333,7 +333,7 @@ def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
 
 
 def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tuple[str, bool]:
-    """Cut an answer at the first stop sequence. Also returns whether `max_tokens` cut it further."""
+    """Cut an answer at the first stop sequence, then at `max_tokens`. Also return whether `max_tokens` cut it."""
     ends = [found for stop in stops if stop and (found := answer.find(stop)) >= 0]
     answer = answer[: min(ends, default=len(answer))]
     if max_tokens is None:

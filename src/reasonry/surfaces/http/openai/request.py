@@ -1,8 +1,8 @@
-"""Reads a request: its fields, its conversation as a problem, and its model, `STRATEGY@MODEL`.
+"""Reads a request: its fields, and its conversation, which becomes the problem of a run.
 
-A request for a response is converted to a request for a chat completion. The user's last message is the problem;
-messages of the system and the developer are instructions for the answer; all other messages are quoted below the
-problem, and the oldest are left out if space runs out.
+A request for a response is converted to a request for a chat completion. The user's last message is the problem.
+Messages of the system and the developer are instructions for the answer. All other messages are quoted below the
+problem; if there is no room for all of them, the oldest are omitted.
 """
 
 import base64
@@ -46,37 +46,37 @@ MAX_TOOLS = 128
 MAX_SHOWN_CHARS = 500
 
 MAX_TURN_CHARS = 20_000
-"""The limit for a quoted turn."""
+"""The length limit of a quoted message, tool call or result, in characters."""
 _HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_SCHEMA_CHARS - 2_000
-"""The limit for all quoted turns, less the space of the instructions."""
+"""The length limit of all quoted messages, calls and results together. It leaves room for the instructions."""
 
 FORM = """The answer is put into JSON that fits this schema afterwards, so it must have all that the schema asks for:
 {schema}"""
 
 ANSWER = "answer"
-"""Stands for the effect in the id of a call that is the answer of its run. The run waits for nothing."""
+"""Replaces the effect in the id of a call that is itself the answer of its run. Such a run waits for no result."""
 
 _CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
-"""The last character of the run's part has two significant bits."""
+"""Matches the id of a call. 16 bytes take 22 base64 characters; the last has two bits, so it is one of four."""
 
 _OTHER_TOOLS = re.compile(
     r"custom|namespace|mcp|(web|file|tool)_search\w*|computer\w*|code_interpreter|image_generation|(local_)?shell|apply_patch"
 )
 _NEAR = 0.8
-"""The similarity at which a name counts as a misspelling of another."""
+"""The least similarity at which a name counts as a misspelling of another name."""
 _THINKING = ("reasoning_text", "reasoning", "thinking")
 _THOUGHTS = re.compile(
     r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
     re.DOTALL,
 )
-"""Thoughts that clients send back before a message. They are not part of the conversation."""
+"""Matches thoughts at the beginning of a message that a client sends back. They do not belong to the conversation."""
 
 
 class CallId(NamedTuple):
-    """The id of a tool call. It names the run and the effect that wait for its result.
+    """The id of a tool call. It contains the ids of the run and of the effect that wait for the call's result.
 
-    `call_`, the 16 bytes of the run's id in URL-safe base64, and the effect's id with `-` for `/`: at most 40
-    characters that every provider accepts, because clients carry conversations between providers.
+    Its form is `call_`, the 16 bytes of the run's id in URL-safe base64, and the effect's id with `-` for `/`. It has
+    at most 40 characters, which every provider accepts, since clients move conversations between providers.
     """
 
     run_id: str
@@ -92,7 +92,7 @@ def read_call_id(text: str, field: str) -> CallId:
     """Read the id of a call.
 
     Raises:
-        UsageError: The id is not from this server.
+        UsageError: The text does not have the form of this server's ids.
     """
     found = _CALL.fullmatch(text)
     if found is None:
@@ -101,18 +101,18 @@ def read_call_id(text: str, field: str) -> CallId:
 
 
 def unknown_call(text: str, field: str) -> UsageError:
-    """Return the error for the id of a call that no run waits for."""
+    """Return the error for a call whose result no run waits for."""
     return UsageError(
         f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
         field=field,
     )
 
 
-# -- as it is sent
+# -- the parts of a request
 
 
 class Part(Struct, frozen=True):
-    """A part of a message or of thinking. Only text is supported."""
+    """A part of a message, or of the thoughts in a message. Only text is supported."""
 
     type: Literal["text", "input_text", "output_text", "refusal", "reasoning_text", "reasoning", "thinking"]
     text: str = ""
@@ -130,7 +130,7 @@ class CalledFunction(Struct, frozen=True):
 
 
 class MadeCall(Struct, frozen=True):
-    """A call in an assistant's message."""
+    """A tool call in an assistant's message."""
 
     id: str
     function: CalledFunction
@@ -148,7 +148,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The text without thoughts."""
+        """The text of the message, without the thoughts of an assistant."""
         text = self.content or self.refusal or ""
         if isinstance(text, list):
             text = "\n".join(part.text or part.refusal for part in text if part.type not in _THINKING)
@@ -180,13 +180,13 @@ class InputItem(Struct, frozen=True, kw_only=True):
         return Message(role=self.role, content=self.content if self.type == "message" else None)
 
 
-# -- as it is read
+# -- the conversation
 
 
 def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
-    """Return the tool results at the end of a conversation, for a run that waits for them.
+    """Return the tool results at the end of a conversation, by call, for the run that waits for them.
 
-    Empty if another message is last, or if the call was a run's answer: then it is an ordinary conversation.
+    Return no results for an ordinary conversation: its last message is no tool result, or a call was a run's answer.
 
     Raises:
         UsageError: The calls belong to no run or to several runs, or a result is missing.
@@ -209,10 +209,10 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
     """Turn a conversation into a problem.
 
     Args:
-        form: The schema of the answer.
+        form: The JSON schema of the answer, or None for text.
 
     Raises:
-        UsageError: The conversation has no message of the user.
+        UsageError: No message is from the user. (Instructions alone are no error: the last one is the problem.)
     """
     instructions = [each.text for each in messages if each.role in ("system", "developer")]
     asked = next((each for each in reversed(messages) if each.role == "user"), None)
@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield the texts, calls and results of a conversation, each with its message."""
+    """Yield each text, call and result of a conversation as a text to quote, together with its message."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -245,7 +245,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
-    """Return the conversation of a run, its answer included."""
+    """Return the conversation that a run's problem was made from, and the run's answer as the last message."""
     asked = without_quoted(problem)
     messages = [Message(role="user", content=asked), Message(role="assistant", content=answer)]
     if quoted := problem[len(asked) :].partition(f"\n\n{HEADING}\n")[2]:
@@ -258,7 +258,7 @@ class OwnFields(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The field `reasonry`, with this server's own parameters.
 
     Args:
-        on_disconnect: Whether a run ends or continues when its client hangs up.
+        on_disconnect: Whether a run ends or continues when its client disconnects.
         reasoning: Whether the reply includes the thoughts.
     """
 
@@ -270,7 +270,7 @@ class OwnFields(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Function(Struct, frozen=True):
-    """A function of the caller. A run may call it, or its answer is such a call."""
+    """A function of the caller. A run may call the function, or answer with a call of the function."""
 
     name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
@@ -283,25 +283,25 @@ class Function(Struct, frozen=True):
 
     @property
     def form(self) -> Form:
-        """The schema of its arguments."""
+        """The JSON schema of the function's arguments."""
         about = {"description": self.description} if self.description else {}
         return {"type": "object", **(self.parameters or {}), **about}
 
 
 class ChatTool(Struct, frozen=True, tag_field="type", tag="function"):
-    """A tool of the caller."""
+    """A tool of the caller, as a request for a chat completion defines it."""
 
     function: Function
 
 
 class ResponseTool(Function, frozen=True, tag_field="type", tag="function"):
-    """A tool of the caller."""
+    """A tool of the caller, as a request for a response defines it."""
 
     strict: bool | None = False
 
 
 class AnswerFormat(Struct, frozen=True, omit_defaults=True):
-    """The format of the answer; the schema is in `json_schema` in chats, in `schema` in responses."""
+    """The format of the answer. Chat completions have its schema in `json_schema`, and responses in `schema`."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Form | None = None
@@ -315,21 +315,21 @@ class AnswerFormat(Struct, frozen=True, omit_defaults=True):
 
     @property
     def form(self) -> Form | None:
-        """The JSON schema of the answer; None for text."""
+        """The JSON schema of the answer, or None for text."""
         if self.type == "json_schema":
             return (self.json_schema or {}).get("schema", self.schema)
         return {"type": "object"} if self.type == "json_object" else None
 
 
 class TextOptions(Struct, frozen=True):
-    """The field `text`."""
+    """The field `text` of a request for a response."""
 
     format: AnswerFormat = AnswerFormat("text")
     verbosity: Verbosity | UnsetType | None = UNSET
 
 
 class ReasoningOptions(Struct, frozen=True):
-    """The field `reasoning`."""
+    """The field `reasoning`, which has no effect here."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -381,7 +381,7 @@ class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
 
-    # Members that would change the reply, with the values that ask for nothing beyond it.
+    # Unsupported fields that would change the reply. Each accepts only the value that requests no change.
     n: Literal[1] = 1
     logprobs: None = None
     top_logprobs: Literal[0] = 0
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions, one of which the answer must call."""
+        """The functions of which the answer must call one, or an empty list if no call is forced."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         functions = [tool.function for tool in self.tools]
@@ -429,7 +429,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def callers_tools(self) -> list[CallersTool]:
-        """The tools that the run may ask its caller to run; empty if the answer itself is a call."""
+        """The tools that the run may ask its caller to run. The list is empty unless `tool_choice` is `auto`."""
         functions = [tool.function for tool in self.tools if self.tool_choice == "auto"]
         cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
         return [CallersTool(card) for card in cards]
@@ -473,10 +473,10 @@ class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
 def read_fields(body: Any, form: type[Fields]) -> Fields:
     """Read the supported fields into a Struct.
 
-    Other fields are ignored with a warning: the strategy decides how a model is sampled.
+    Fields without effect are ignored with a warning, because the strategy decides how a model is sampled.
 
     Raises:
-        UsageError: A field is invalid, misspelt, or belongs to the other API.
+        UsageError: A field is invalid, is misspelled, or belongs to the other API.
     """
     fields = {name: value for name, value in read_form(body, Form).items() if value is not None}
     if fields.get("logprobs") is False:
@@ -513,14 +513,14 @@ def _is_other_tool(tool: Any) -> bool:
 def form_of_call(functions: Sequence[Function]) -> Form:
     """Return the schema of an answer that is a function call.
 
-    For a single function it is the schema of the arguments; for several it also holds the function's name.
+    For one function, it is the schema of the arguments. For several functions, the answer also names its function.
     """
     if len(functions) == 1:
         return functions[0].form
     parts, calls = dict[str, Any](), list[Form]()
     for function in functions:
         place = f"#/$defs/{function.name}"
-        # References within a function's schema now start deeper.
+        # The schema of the function is moved into `$defs`, so the references within it change.
         written = msgspec.json.encode(function.form).replace(b'"$ref":"#', f'"$ref":"{place}'.encode())
         parts[function.name] = msgspec.json.decode(written)
         calls.append(_object_of(tool={"const": function.name}, arguments={"$ref": place}))
@@ -532,7 +532,7 @@ def _object_of(**members: Form) -> Form:
 
 
 def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:
-    """Read an answer as the name and the arguments of a call, or None for an answer that was cut short."""
+    """Return the name and the arguments of the call in an answer, or None if the answer was cut short."""
     try:
         written = msgspec.json.decode(answer, type=Form)
     except msgspec.DecodeError:

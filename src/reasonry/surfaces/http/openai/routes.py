@@ -1,4 +1,4 @@
-"""The routes of chats and responses, and the events of a run in both APIs. The last event has the complete reply."""
+"""The routes of chat completions and responses, and the events that tell a client about a run in both APIs."""
 
 import asyncio
 import itertools
@@ -41,11 +41,11 @@ Events = AsyncGenerator[Document]
 _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
 
-# -- shown
+# -- the documents of replies
 
 
 class ChatCompletionDocument(TypedDict):
-    """The answer, or the calls to make. `reasonry` has the run behind it."""
+    """The answer, or tool calls for the client to make. `reasonry` describes the run."""
 
     id: str
     object: Literal["chat.completion"]
@@ -57,7 +57,7 @@ class ChatCompletionDocument(TypedDict):
 
 
 class ResponseDocument(Struct, kw_only=True):
-    """The answer, the calls to make, or the state of the run in progress."""
+    """The answer, tool calls for the client to make, or the status of a run in progress. `reasonry` describes it."""
 
     id: str
     object: Literal["response"] = "response"
@@ -86,7 +86,7 @@ class ResponseDocument(Struct, kw_only=True):
 
 
 class DeletedResponseDocument(TypedDict):
-    """A deleted response, with its run."""
+    """Confirms that a response and its run were deleted."""
 
     id: str
     object: Literal["response"]
@@ -103,7 +103,7 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> A
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> ASGIApp:
-    """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
+    """Solve the input, and reply with the answer as a response. With `background`, reply at once with the status."""
     if not isinstance(body.input, str):
         body = structs.replace(body, input=[await _resolve(context, item) for item in body.input])
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
@@ -118,12 +118,12 @@ async def create_response(context: RequestContext, body: ResponseFields) -> ASGI
 async def _answer(
     completion: Completion, events: Events, response: ResponseDocument | None = None
 ) -> ASGIApp:
-    """Reply to a request with a stream, or with one document after the run has ended."""
+    """Reply with a stream of events, or with one document after the run has ended or waits for tool results."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
         return stream_events(context, _lines(context, events, response), headers)
     whole = asyncio.ensure_future(_whole(events))
-    # The body has been read, so a message is that the client hung up.
+    # The body has been read, so the next message can only report that the client has disconnected.
     hung_up = asyncio.ensure_future(context.request.receive())
     try:
         await asyncio.wait((whole, hung_up), return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +136,7 @@ async def _answer(
 async def _lines(
     context: RequestContext, events: Events, response: ResponseDocument | None
 ) -> AsyncGenerator[Document]:
-    """Format events for a stream. Typed events are numbered; a chat ends with its own mark."""
+    """Format events for a stream. The events of a response are numbered. The stream of a chat ends with `[DONE]`."""
     numbers, scope = itertools.count(), context.request.scope
 
     def line_of(event: Document) -> Document:
@@ -162,11 +162,11 @@ async def _whole(events: Events) -> Any:
     return last.get("response", last)
 
 
-# -- told
+# -- events
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return the response at its beginning. `name` is the name of the completion."""
+    """Return the response of a run that has just begun. `name` is the name of the completion."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
@@ -180,7 +180,7 @@ def fail_response(response: ResponseDocument, error: ReasonryError) -> Document:
 
 
 async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
-    """Yield a chat completion in chunks, then the complete one."""
+    """Yield a chat completion in chunks, then the complete chat completion."""
     fields, thoughts = completion.fields, list[str]()
     head = {"id": f"chatcmpl-{completion.name}", "created": int(time.time()), "model": fields.model}
     usage = {"usage": None} if fields.stream_options.get("include_usage") else {}
@@ -274,7 +274,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request in the API's form. All output besides the answer counts as reasoning."""
+    """Return the usage of a request in the API's form. All output tokens except the answer's count as reasoning."""
     used = completion.usage
     thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
     return {
@@ -286,11 +286,11 @@ def _usage(completion: Completion, read: str, written: str) -> Document:
     }
 
 
-# -- responses that are kept
+# -- stored responses
 
 
 async def read_response(context: RequestContext, response_id: str) -> Response:
-    """Return a response, or the status of its run."""
+    """Return a stored response. While its run is active, the response has only a status."""
     run_id, results = _run_behind(response_id)
     run = await context.app.engine.recorded_run(run_id)
     names = {spec: f"@{name}" for name, spec in context.app.rights.allowed.models.items()}
@@ -310,7 +310,7 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
 
 
 async def cancel_response(context: RequestContext, response_id: str) -> Response:
-    """End the run of a response."""
+    """Cancel the run of a response, and return the response."""
     await context.supervisor.cancel(context.app, _run_behind(response_id)[0])
     return await read_response(context, response_id)
 
@@ -322,10 +322,10 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Return the run of a response, and the results it continues with.
+    """Return the run id in the id of a response, and the effects whose results came with the request.
 
     Raises:
-        NotFoundError: The id belongs to no response.
+        NotFoundError: The text is not the id of a response.
     """
     found = _RESPONSE_ID.fullmatch(response_id)
     if found is None:
@@ -334,7 +334,7 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
 
 
 async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
-    """Resolve a reference to an item of an earlier response. Other items stay unchanged.
+    """Resolve a reference to an item of an earlier response. Return any other item unchanged.
 
     Raises:
         UsageError: The item does not exist.
@@ -356,7 +356,7 @@ async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
 
 
 async def _read_conversation(context: RequestContext, response_id: str | None) -> list[Message]:
-    """Return the conversation up to a response, its answer included."""
+    """Return the conversation up to and including a response. Return an empty list without a response."""
     if response_id is None:
         return []
     try:
