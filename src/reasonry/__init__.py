@@ -2,7 +2,7 @@
 
     result = await reasonry.solve("Use 4, 9, 10 and 13 to make 24", strategy="tree_of_thoughts", model="offline")
 
-Names are imported when they are first used, so that `import reasonry` is quick.
+Each public name is imported at its first use, so that `import reasonry` is quick.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m reasonry` is the command line."""
+"""Run the command line with `python -m reasonry`."""
 
 from .surfaces.cli import main
 

@@ -1,7 +1,7 @@
 """Every exception of Reasonry: `UsageError` if the caller broke a rule, `WorldError` if something outside failed.
 
-Every exception has a stable `code`, a message that says what to do, and `details`, such as the legal choices. A failure
-outside the program reaches a run as a `Failed` event, never as an exception.
+Every exception has a stable `code`, a message that says what to do, and `details`, such as the legal choices. If a
+model or a tool fails during a run, the engine turns the exception into a `Failed` event of the run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ class ReasonryError(Exception):
     Attributes:
         code: A stable lower-case code for programs.
         retryable: Whether the same request may succeed later.
-        details: Further facts as plain JSON data: `choices`, `option`, `line`, …
+        details: More facts about the error as plain JSON data, such as `choices`, `option` or `line`.
     """
 
     default_code: ClassVar[str] = "internal_error"
@@ -39,15 +39,15 @@ class ReasonryError(Exception):
 
     @property
     def is_operators(self) -> bool:
-        """Whether the error reveals a file or a package of the operator, so that other callers must not see it.
+        """Whether the error names a file or a package of the operator, so that other callers must not see the error.
 
-        An error about the strategy of a package is not hidden, since the caller named the strategy.
+        An error about a strategy from a package is not hidden, since the caller named the strategy.
         """
         names_package = "plugin" in self.details and self.details.get("option") != "strategy"
         return names_package or "file" in self.details
 
     def beside(self) -> dict[str, Any]:
-        """Return the result of the part of the call that succeeded, to show beside the error. Empty by default."""
+        """Return fields to show next to the error, such as the result of a part that succeeded. Empty by default."""
         return {}
 
 
@@ -78,7 +78,7 @@ class ConflictError(UsageError):
 
 
 class MissingExtraError(UsageError):
-    """An optional part of the installation is missing. `extra` names it, and the message has the install command."""
+    """An optional part of the installation is missing. `extra` names the part. The message has the install command."""
 
     default_code = "extra_missing"
 
@@ -88,7 +88,7 @@ class AnswerRefusedError(UsageError):
 
     Args:
         refused: The questions that stay open, each with the reason: [{`id`, `reason`}].
-        status: The state of the run, in the form of the call's result.
+        status: The state of the run, in the same format as the result of a call.
     """
 
     default_code = "answer_refused"
@@ -103,7 +103,7 @@ class AnswerRefusedError(UsageError):
 
 
 class TooLargeError(UsageError):
-    """An input exceeds its limit. `limit` names the limit."""
+    """An input exceeds a limit. `limit` is the maximum."""
 
     default_code = "payload_too_large"
 
@@ -112,7 +112,7 @@ class WorldError(ReasonryError):
     """Something outside the program failed.
 
     Attributes:
-        retry_after_s: The seconds to wait that the failed service asked for. None if it asked for no wait.
+        retry_after_s: How many seconds the failed service asked the caller to wait. None if the service did not say.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, **more: Any) -> None:
@@ -121,7 +121,7 @@ class WorldError(ReasonryError):
 
 
 class ModelError(WorldError):
-    """A model could not answer: `provider_error`, `provider_timeout`, `provider_auth`, `script_exhausted` …."""
+    """A model could not answer. The code is `provider_error`, `provider_timeout`, `provider_auth` or a similar code."""
 
     default_code = "provider_error"
 
@@ -139,7 +139,7 @@ class SandboxError(WorldError):
 
 
 class StoreError(WorldError):
-    """The store could not be used: `store_unavailable`, `store_busy`, `store_full`, `store_corrupt`, `store_newer`."""
+    """A store failed. The code is `store_unavailable`, `store_busy`, `store_full`, `store_corrupt` or `store_newer`."""
 
     default_code = "store_unavailable"
 

@@ -1,8 +1,8 @@
-"""Run a strategy by hand: your code passes answers in and gets questions out, without a loop, a clock or I/O.
+"""Run a strategy by hand: your code passes answers in and gets questions out. There is no loop, clock or I/O here.
 
-`begin` and `advance` return a `Step`: the new `Snapshot`, the requested effects, the edges taken and the thoughts
-recorded. The caller performs the effects and reports each result. `solve` does this with a model, a journal and a
-budget. No function here changes its arguments.
+`begin` and `advance` return a `Step`, which has the new `Snapshot`, the effects to perform, the edges taken and the
+thoughts to record. Your code performs each effect and passes its result to `advance`. `solve` does all of this for you,
+with a model, a journal and a budget. No function here changes its arguments.
 """
 
 from collections.abc import Mapping
@@ -38,12 +38,12 @@ def begin(
     """Begin a run.
 
     Args:
-        strategy: A name or alias, or a strategy of your own.
+        strategy: A strategy, or the name or alias of a strategy in `strategies`.
         options: The strategy's options by name, as in `solve`.
-        strategies: The registry in which a named `strategy` and inner strategies are looked up.
+        strategies: The registry that resolves the names of `strategy` and of inner strategies.
 
     Raises:
-        UsageError: The problem is empty or not text, the strategy or an option is unknown, or a value is illegal.
+        UsageError: The problem is empty or not text, an option has an illegal value, or a name is unknown.
     """
     check_problem(problem)
     chosen = resolve(strategy, strategies) if isinstance(strategy, str) else strategy
@@ -53,12 +53,12 @@ def begin(
 def advance(
     snapshot: Snapshot, effect_id: str | None, event: Event, *, strategies: Registry = STRATEGIES
 ) -> Step:
-    """Apply the result of an effect, and run the strategy until it waits again or ends.
+    """Apply the result of an effect, and run the strategy until the run waits again or ends.
 
     Args:
         effect_id: The id of the effect, from `wanted_effects`. None if the event is `Stopped` or `Closing`.
-        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`. The
-            event's `at_ms` is the run time so far, which some options limit.
+        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed` for any
+            of them. The event's `at_ms` is the run time so far in milliseconds; some options limit the run time.
 
     Raises:
         ConflictError: The run has ended or does not wait for this effect, or the event does not fit the effect.
@@ -68,21 +68,21 @@ def advance(
 
 
 def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the effects that the run waits for, each with its `id`, in order; empty once the run has ended."""
+    """Return the effects that the run waits for, in order, each with an `id`. An ended run waits for none."""
     return machine.open_effects(snapshot)
 
 
 def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
-    """Return the phase of the run: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
+    """Return the phase of the run: `generating`, `evaluating` or `expanding`, and at the end `completed` or `error`.
 
-    For a strategy without phases, return the run's status: `active`, `done`, `failed` or `cancelled`.
+    If the strategy has no phases, return the run's status: `active`, `done`, `failed` or `cancelled`.
     """
     strategy = resolve(snapshot.strategy, strategies)
     return strategy.phase(snapshot.stage, snapshot.status) or snapshot.status
 
 
 def result(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> dict[str, Any]:
-    """Return the strategy's part of the current result document; `docs/machine.md` lists its members."""
+    """Return the members that the strategy adds to the result so far. `docs/machine.md` lists the members."""
     ended = snapshot.conclusion
     return dict((ended or resolve(snapshot.strategy, strategies).conclude(snapshot.state)).document)
 

@@ -23,9 +23,9 @@ RETRY_S = 0.25
 
 
 class Line(Struct, frozen=True):
-    """One line of a journal as a store keeps it.
+    """One stored line of a run's journal.
 
-    `digest` has 16 bytes. It covers `body` and the previous line's digest, so that it reveals damage.
+    `digest` has 16 bytes. It is made from `body` and from the digest of the previous line, so it reveals damage.
     """
 
     seq: int
@@ -34,15 +34,15 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
-"""How a run ended: `solved` (a verifier proved the answer), `answered`, `stopped` (a budget or a person ended the run,
-which has at most a best answer so far), `unsolved` (a search found no answer), `error`, or `waiting` (for the answers
-of the run's caller)."""
+"""How a run ended: `solved` (a verifier proved the answer), `answered` (no verifier proved it), `stopped` (a budget or
+a person ended the run, which has at most a best answer so far), `unsolved` (a search found no answer), `error`, or
+`waiting` (the run waits for answers from its caller)."""
 ANSWERED = ("solved", "answered")
 """The outcomes of runs that have an answer."""
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
-    """A run as a store lists it. Times are UTC, in milliseconds since 1970."""
+    """A row in a store's list of runs. Times are UTC, in milliseconds since 1970."""
 
     run_id: str
     session_id: str
@@ -53,32 +53,32 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     created_at_ms: int
     updated_at_ms: int
     outcome: Outcome | None = None
-    """None while the run is active, unless it waits for its caller's answers."""
+    """None while the run is active. An exception is `waiting`, since a waiting run is still active."""
     reason: str | None = None
     detail: str = ""
     """The reason in words, or the message of an error."""
     answer: str | None = None
-    """The answer of a `solved` or `answered` run; of other runs, the best answer so far, if any."""
+    """The answer if the run is `solved` or `answered`. Otherwise, the best answer so far, or None if there is none."""
     owner: str = ""
-    """The owner, which never changes. Empty for the operator."""
+    """The owner of the run, set when the run is created. Empty for the operator."""
     unattended: bool = False
     """Whether the run is a job. The process that drives the store's jobs drives this run."""
     paused: bool = False
     calls: int = 0
-    """The count of the run's own calls at the last write of this row. The copied answers of a fork do not count."""
+    """How many model calls the run had made at the last write of this row. Answers that a fork copied do not count."""
     samples: int = 0
-    """The count of model replies. A call that asks for several samples brings several replies."""
+    """How many replies the models gave. A call that asks for several samples brings several replies."""
     tokens: int = 0
     usd: float | None = None
     """The cost in dollars. None if unknown."""
 
 
 class JobOptions(Struct, frozen=True):
-    """How an unattended run waits for a worker.
+    """The options of a job: how an unattended run waits for a worker.
 
     Args:
         priority: The priority, from 0 (starts first) to `MAX_PRIORITY`.
-        at_ms: The earliest start, UTC, milliseconds since 1970. None means at once.
+        at_ms: The earliest start, UTC, in milliseconds since 1970. None means that the run may start at once.
         carried: The trace context of the run's caller.
     """
 
@@ -100,7 +100,7 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """The idempotency key of a request to begin a run. It identifies the owner's repetitions for `KEY_LIFE_MS`."""
+    """The idempotency key of a request to begin a run. For `KEY_LIFE_MS`, a repeated request begins no other run."""
 
     key: str
     digest: bytes
@@ -110,7 +110,7 @@ class RequestKey(Struct, frozen=True):
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Return the record of a request. It has only a digest of the key, since clients put secrets into keys."""
+        """Build the record of a request. It stores only a digest of the key, since clients put secrets into keys."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -155,7 +155,7 @@ class UsageTotal(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """An update of the session that a run writes. The update counts as use of the session."""
+    """An update of the session of a run, written together with the run. The update counts as use of the session."""
 
     thoughts: int
     at_ms: int
@@ -164,7 +164,7 @@ class Use(Struct, frozen=True):
 
 
 class RunStore(Protocol):
-    """Keeps runs and their journals. Acknowledged writes survive kill -9.
+    """A store of runs and their journals. An acknowledged write survives `kill -9`.
 
     Raises (every method): StoreError `store_unavailable | store_busy | store_full | store_corrupt | store_newer`.
     """
@@ -188,10 +188,10 @@ class RunStore(Protocol):
             job: The options of the run's job, if workers share the store.
 
         Returns:
-            The id of the run. If the same request began a run earlier, its id is returned, and nothing is written.
+            The run's id. If the same request began a run earlier, the result is the earlier id, and nothing is written.
 
         Raises:
-            ConflictError: The id exists, or (`idempotency_conflict`) the owner has used the key for another request.
+            ConflictError: The id exists. With code `idempotency_conflict`: the owner used the key for another request.
         """
         ...
 
@@ -204,29 +204,29 @@ class RunStore(Protocol):
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Write lines and, if given, the run's new row and the update of its session, in one transaction.
+        """Write lines of a run, and optionally its new row and an update of its session, in one transaction.
 
         Args:
-            job: As in `create_run`. If a job is given, the write releases the lease.
+            job: As in `create_run`. If `job` is not None, the write also releases the lease.
 
         Raises:
             ConflictError: A line with this `seq` exists, since another process drives the run. With code `lease_lost`:
-                another holder has taken over the lease (see `drive`). Nothing is written.
+                another holder has taken over the lease (see `drive`). In both cases, nothing is written.
         """
 
     async def run(self, run_id: str) -> RunRow:
-        """Return a run. Raises NotFoundError if it does not exist."""
+        """Return the row of a run. Raises NotFoundError if the run does not exist."""
         ...
 
     async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
-        """Return the rows of the given runs that exist, in one read."""
+        """Return the rows of the runs with these ids, in one read. An id without a run is skipped."""
         ...
 
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
         """Return the lines of a journal, oldest first. The caller checks the digests.
 
         Args:
-            after: The position of the last line to skip.
+            after: The `seq` of the last line to skip.
 
         Raises:
             NotFoundError: There is no such run.
@@ -234,7 +234,7 @@ class RunStore(Protocol):
         ...
 
     async def tail(self, run_id: str) -> tuple[Line | None, list[Line]]:
-        """Return a run's latest checkpoint (see `keep`) and the lines after it, or None and the whole journal.
+        """Return a run's checkpoint (see `keep`) and the later lines. If there is none, return None and all lines.
 
         Raises:
             NotFoundError: There is no such run.
@@ -245,30 +245,30 @@ class RunStore(Protocol):
         """Replace the checkpoint of a run. A checkpoint is a cache and may be lost. Raises `lease_lost` like `append`.
 
         Args:
-            checkpoint: A line with the `seq` and `digest` of a journal line. Its body is the folded state after it.
+            checkpoint: A line with the `seq` and `digest` of a journal line. The body is the state after that line.
         """
 
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
-        """Return runs, newest first; `before` is the last run id of the previous page."""
+        """Return a page of runs, newest first. `before` is the last run id of the previous page."""
         ...
 
     async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return run ids that begin with `prefix`, sorted."""
+        """Return the run ids that begin with `prefix`, sorted."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
         """Delete a run and its journal."""
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager that holds the lease of a run: the exclusive right to drive it.
+        """Return a context manager that holds the lease of a run. The lease is the exclusive right to drive the run.
 
-        The lease has the run's next fencing number, which only grows. While this store object holds the lease, each of
-        its writes to the run checks the number in its transaction. Writes without the lease, such as a cancellation,
-        check nothing. The lease is renewed while its event loop runs. It is released by the write that ends the run, or
-        soon after the context ends. The lease of a dead process on this computer is free at once, any other lease some
-        seconds after its last renewal.
+        Each lease has a higher fencing number than the run's earlier leases. While this store object holds the lease,
+        each of its writes to the run checks in the same transaction that the number is still valid. A write by an
+        object without the lease, such as a cancellation, checks nothing. The store renews the lease while the event
+        loop runs. The write that ends the run releases the lease. Otherwise, the end of the context releases it. After
+        a crash, the lease is free at once if the holder ran on this computer, and otherwise after some seconds.
 
         Raises:
             ConflictError: On entering: another process or task drives the run (`pid` in details).
@@ -277,11 +277,11 @@ class RunStore(Protocol):
         ...
 
     async def let_go(self, run_id: str) -> bool:
-        """Release the lease of a run if the run is still paused; return whether it is paused."""
+        """If a run is still paused, release its lease. Return whether the run is paused."""
         ...
 
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
-        """Return the ids of the given runs whose lease has a living holder, which may be this store object."""
+        """Return the ids of the runs whose lease has a living holder. The holder may be this store object."""
         ...
 
     async def close(self) -> None:
@@ -295,20 +295,20 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     strategy: str
     created_at_ms: int
     used_at_ms: int
-    """The last use, from which the time to live counts."""
+    """The time of the last use. The time to live begins at this time."""
     status: Literal["active", "archived"] = "active"
     pinned: bool = False
     thoughts: int = 0
     purpose: str = ""
-    """The beginning of the first thought or of the problem, for lists."""
+    """The beginning of the first thought or of the problem, to show in lists."""
     run_id: str | None = None
     """The run that writes this session, if any."""
     head: bytes = b"{}"
-    """Small JSON: the state of each line of thought (stage, last number, totals, branches). Opaque to the store."""
+    """The state of each line of thought (stage, last number, totals, branches) as small JSON. Opaque to the store."""
     ttl_ms: int | None = None
-    """Milliseconds without use until the session expires. None for the caller's default."""
+    """How many milliseconds after its last use the session expires. None means the default, `Sweep.ttl_ms`."""
     owner: str = ""
-    """The owner, which never changes. Empty for the operator."""
+    """The owner of the session, set when the session is created. Empty for the operator."""
 
 
 class SessionFilters(TypedDict, total=False):
@@ -321,7 +321,7 @@ class SessionFilters(TypedDict, total=False):
     until_ms: int | None
     """Only sessions last used before this time."""
     guided: bool | None
-    """Only sessions that no run writes (True), or only sessions that a run writes (False)."""
+    """True: only sessions that no run writes. False: only sessions that a run writes."""
     query: str | None
     """Only sessions with this text in the purpose or thoughts. Case makes no difference."""
 
@@ -330,9 +330,9 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     """A stored thought."""
 
     seq: int
-    """1, 2, … in the order of the calls of this session."""
+    """The position in the session: 1, 2, … in the order of the calls."""
     number: int
-    """The number that the author gave the thought. It may repeat."""
+    """The number that the author gave the thought. Several thoughts may have the same number."""
     text: str
     branch: str | None = None
     body: bytes = b"{}"
@@ -340,11 +340,11 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
 
 
 Found = tuple[int, str, ThoughtRow]
-"""A search result: its position, the session's id, and the thought."""
+"""A search result: its position (for `after` in `search_thoughts`), the id of the session, and the thought."""
 
 
 class SessionView(Protocol):
-    """A session inside one transaction.
+    """The view of a session inside one transaction.
 
     Attributes:
         row: The row of the session. None if there is no such session.
@@ -357,11 +357,11 @@ class SessionView(Protocol):
         ...
 
     def latest(self, count: int) -> list[ThoughtRow]:
-        """Return the latest thoughts, oldest first."""
+        """Return the latest `count` thoughts, oldest first."""
         ...
 
     def other(self, session_id: str) -> SessionView:
-        """Return another session inside the same transaction."""
+        """Return the view of another session inside the same transaction."""
         ...
 
 
@@ -371,33 +371,33 @@ class SessionChange(Struct, frozen=True):
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
     delete: bool = False
-    """Whether to remove an earlier session with this id before writing `row`."""
+    """Whether to delete the session named in the call of `change` before `row` is written."""
     value: Any = None
-    """The value to return to the caller once everything is durable."""
+    """The value that `change` returns once everything is durable."""
     archive_as: str | None = None
-    """The id under which to archive an earlier session with this id before writing `row`, if any."""
+    """If set, the session named in the call of `change` is archived under this id before `row` is written."""
     instead: str | None = None
-    """The id of another existing session to write `row` and `thought` to. None for this or a new session."""
+    """If set, `row` and `thought` are written to the existing session with this id, not to the named session."""
 
 
 class Sweep(Struct, frozen=True):
     """The parameters of a sweep, which archives or deletes sessions that have long been unused."""
 
     now_ms: int
-    """The time, UTC, milliseconds since 1970."""
+    """The current time, UTC, in milliseconds since 1970."""
     ttl_ms: int
-    """Milliseconds without use until an active session expires, unless the session has its own `ttl_ms`."""
+    """How many milliseconds after its last use an active session expires, unless it has its own `ttl_ms`."""
     retention_ms: int | None
-    """Milliseconds without use until an archived session is deleted. None for never."""
+    """How many milliseconds after its last use an archived session is deleted. None means never."""
     delete: bool
     """Whether an expired session is deleted rather than archived."""
 
 
 class SessionStore(Protocol):
-    """Keeps sessions. Acknowledged writes survive kill -9; two writers on one session are serialised."""
+    """A store of sessions. An acknowledged write survives `kill -9`. Concurrent writes to a session are serialized."""
 
     async def change(self, session_id: str, decide: Callable[[SessionView], SessionChange]) -> Any:
-        """Call `decide` in a write transaction, write the change it returns, commit, and return its `value`.
+        """Call `decide` in a write transaction, commit the change that it returns, and return the change's `value`.
 
         `decide` is pure and quick. If it raises, nothing is written, and the exception reaches the caller. If
         `row.session_id` differs from `session_id`, `row` is a new session or the session named by `instead`.
@@ -405,7 +405,7 @@ class SessionStore(Protocol):
         ...
 
     async def session(self, session_id: str) -> SessionRow:
-        """Return a session, active or archived. Reading is not use.
+        """Return the row of an active or archived session. Reading does not count as use of the session.
 
         Raises:
             NotFoundError: There is no such session.
@@ -415,11 +415,11 @@ class SessionStore(Protocol):
     async def sessions(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
-        """Return sessions, last used first; `before` is the last session id of the previous page."""
+        """Return a page of sessions, last used first. `before` is the last session id of the previous page."""
         ...
 
     async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of sessions that begin with `prefix`, sorted."""
+        """Return the session ids that begin with `prefix`, sorted."""
         ...
 
     async def thoughts(
@@ -432,7 +432,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return a page of thoughts in call order, numbered `first` to `last`, of one branch (`""`: the main line)."""
+        """Return a page of thoughts in call order. `first` and `last` limit `number`. Branch `""` is the main line."""
         ...
 
     async def search_thoughts(
@@ -450,7 +450,7 @@ class SessionStore(Protocol):
         """Write a whole session in one transaction.
 
         Raises:
-            ConflictError: A session with that id exists.
+            ConflictError: A session with the same id exists.
         """
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
@@ -485,8 +485,8 @@ Whole = WholeRun | WholeSession
 WholeKind = Literal["run", "session"]
 
 Written = Literal["new", "continued", "same", "differs"]
-"""The result of writing a run or session to a store: `new`; `continued` if the store had an earlier state; `same` if
-the store had it already; `differs` if the store keeps something else under its id."""
+"""The result of copying a run or session into a store. `new`: the id was free. `continued`: the store had an earlier
+state. `same`: the store had the same state. `differs`: the store has something else under the id, and keeps it."""
 
 
 class Tally(Struct, frozen=True):
@@ -507,13 +507,13 @@ class StoreStats(Struct, frozen=True):
     thoughts: int
     """The count of thoughts in sessions. The thoughts of runs are also in the journals of the runs."""
     bytes: int
-    """The size on the disk."""
+    """The size of the store on the disk."""
     free_bytes: int | None
     """The unused bytes, which `vacuum` returns to the disk. None if unknown."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of verifying a store's file, a run or a session."""
+    """The result of checking one object for damage: the file of the store, a run, or a session."""
 
     kind: Literal["file", "run", "session"]
     id: str
@@ -521,7 +521,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     entries: int = 0
     """The count of checked lines or thoughts; for the file, the count of runs and sessions."""
     message: str = ""
-    """The damage, and its place."""
+    """A description of the damage and its place. Empty for a whole object."""
 
 
 class Backup(Struct, frozen=True):
@@ -534,11 +534,11 @@ class Backup(Struct, frozen=True):
 
 
 OnProgress = Callable[[int, int], None]
-"""Called, perhaps from another thread, with the amount done and the total amount."""
+"""A callback that receives the amount done and the total amount. Another thread may call it."""
 
 
 class Store(RunStore, SessionStore, Protocol):
-    """Keeps runs and sessions.
+    """A store of runs and sessions.
 
     Attributes:
         name: The value that a user gives after `--store`.
@@ -550,7 +550,7 @@ class Store(RunStore, SessionStore, Protocol):
 
 
 LAST = "last"
-"""The word that a user gives for the id of the object used or started last."""
+"""The word that a user gives instead of the id of the run or session that was used or started last."""
 MIN_PREFIX_CHARS = 4
 _WHOLE_CHARS = 36
 _SHORT_CHARS = 18
@@ -566,7 +566,7 @@ _last = 0
 
 
 def now_ms() -> int:
-    """Return the time, UTC, in milliseconds since 1970."""
+    """Return the current time, UTC, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -583,7 +583,7 @@ def new_id() -> str:
 
 
 def may_be_short(text: str) -> bool:
-    """Whether a text can stand for an id: `last`, or the beginning of a UUID or of a comparison's id."""
+    """Whether a text can be the short form of an id: `last`, or the beginning of a UUID or of a comparison's id."""
     beginning = text.lower().removeprefix(COMPARISON)
     has_length = MIN_PREFIX_CHARS <= len(beginning) < _WHOLE_CHARS
     return text == LAST or (has_length and ID_CHARS.issuperset(beginning))
@@ -603,12 +603,12 @@ async def find_id(
     begins_with: Callable[[str, int], Awaitable[list[str]]],
     last: Callable[[], Awaitable[str | None]],
 ) -> str:
-    """Return the id that a text stands for, or the text unchanged if it stands for no known id.
+    """Return the id that a text stands for. If the text stands for no known id, return the text unchanged.
 
     Args:
-        kind: The kind of object, for messages.
-        begins_with: Returns the first ids that begin with a given prefix, up to a given count.
-        last: Returns the id of the object used last, or None if there is no object.
+        kind: The noun for the object in messages.
+        begins_with: A function that takes a prefix and a limit, and returns the first ids that begin with the prefix.
+        last: A function that returns the id of the object used last, or None if there is no object.
 
     Raises:
         UsageError: Several ids begin with the text; `choices` has the first ones.
@@ -634,6 +634,6 @@ async def find_id(
 
 
 def short_id(id: str) -> str:
-    """Shorten a UUID to a beginning that identifies it within a store. Return other ids unchanged."""
+    """Shorten a UUID to its beginning, which identifies the object within a store. Return any other id unchanged."""
     short = id[:_SHORT_CHARS]
     return short if len(id) == _WHOLE_CHARS and may_be_short(short) else id

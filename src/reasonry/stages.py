@@ -1,10 +1,10 @@
-"""Stages and their edges, without a session: a stage manager, and tables as data.
+"""Walk through the stages of a strategy without a session, and convert tables of stages to and from plain data.
 
     at = StageManager("react")
     at.transition_to("initial_reasoning")
 
-A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has the stages, edges and descriptions of
-strategies. The table of a strategy also has guidance and fields.
+A mapping has the stages, edges and descriptions of strategies under `strategyStages`, `stageTransitions` and
+`stageDescriptions`. It has no guidance and no fields, which the table of a strategy also has.
 """
 
 from collections.abc import Mapping
@@ -46,14 +46,14 @@ class StageManager:
         return [*self.strategy.by_name[self.current_stage].ways]
 
     def can_transition_to(self, stage: str) -> bool:
-        """Whether the table has an edge from the current stage to this one."""
+        """Whether the table has an edge from the current stage to `stage`."""
         return stage in self.get_next_stages()
 
     def transition_to(self, stage: str) -> str:
-        """Go to a stage, and return it.
+        """Make `stage` the current stage, and return its name.
 
         Raises:
-            IllegalTransitionError: No edge leads to this stage; `choices` has the legal stages. Nothing has changed.
+            IllegalTransitionError: No edge leads to `stage`. `choices` has the legal stages. Nothing has changed.
         """
         self.strategy.check_move(self.current_stage, stage)
         self.stage_history.append(self.current_stage)
@@ -80,10 +80,10 @@ def to_mapping(strategies: Registry = STRATEGIES) -> dict[str, Any]:
 
 
 def from_mapping(mapping: Mapping[str, Any]) -> dict[str, Strategy[Any, Any]]:
-    """Build the strategies that a mapping describes, for guided use, and return them by name.
+    """Build strategies for guided use from a mapping, and return the strategies by name.
 
     Args:
-        mapping: Data in the form of `to_mapping`. Without `strategyStages`, stages are in the order of the transitions.
+        mapping: Data as `to_mapping` returns it. If `strategyStages` is missing, `stageTransitions` orders the stages.
 
     Raises:
         InvalidStrategyError: The mapping is malformed, or a table is inconsistent; the message says why.

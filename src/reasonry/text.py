@@ -1,11 +1,11 @@
-"""Functions for text from models and users: escape it, shorten it, match it, and find the names that it means.
+"""Escape, shorten and match texts from models and users, and find the names that such a text means.
 
-Markdown keeps lists, headings, emphasis and fenced code; links, images and tags become plain text. Patterns compile at
-first use, since many commands take less time than compiling all patterns.
+Text that is shown as Markdown keeps its lists, headings, emphasis and fenced code; its links, images and tags become
+plain text. Patterns compile at first use, since compiling all patterns takes longer than many commands.
 
 `find_name` accepts small variations in the spelling of a name, and `closest_names` suggests similar names:
 
-Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; no further guess is made.
+Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference. Any other difference does.
 Rule 2: an ambiguous spelling matches no name.
 """
 
@@ -27,7 +27,7 @@ class _Pattern:
 
 
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that compiles at its first use. An invalid pattern raises only then."""
+    """Return a pattern that compiles at its first use. An invalid pattern raises an error only at that time."""
     return cast(re.Pattern[str], _Pattern(text, flags))
 
 
@@ -36,8 +36,8 @@ UNSEEN = (
     r"\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Control characters (except line feed and tab), format characters (bidi, zero-width, tags), separators and lone
-surrogates, for a character class of a pattern."""
+"""The invisible characters, for use between the brackets of a pattern: control characters (except line feed and tab),
+format characters (bidi, zero-width, tags), separators and lone surrogates."""
 
 _UNSEEN = lazy_pattern(f"[{UNSEEN}]")
 _FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
@@ -46,24 +46,24 @@ _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def inert(text: str) -> str:
-    r"""Escape each character of `UNSEEN` in the form `\u202e` or `\U000e0041`."""
+    r"""Replace each character of `UNSEEN` with an escape such as `\u202e` or `\U000e0041`."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:
-    r"""Replace each character of `UNSEEN` in JSON text by a `\u` escape of JSON."""
+    r"""Replace each character of `UNSEEN` in JSON text with a `\u` escape of JSON."""
     return _UNSEEN.sub(_escape, text)
 
 
 def cut(text: str, limit: int) -> str:
-    """Truncate a text that is longer than a limit, and append its total length."""
+    """Truncate a text that is longer than a limit, and append the total length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
 
 
 def first_words(text: str, limit: int) -> str:
     """Put a text on one line of at most `limit` characters. A truncated text ends with a whole word and "…".
 
-    A text without spaces near the limit is cut within a word.
+    If the second half of the line has no space, the text is cut within a word.
     """
     line = " ".join(text.split())
     if len(line) <= limit:
@@ -73,7 +73,7 @@ def first_words(text: str, limit: int) -> str:
 
 
 def show_value(value: Any) -> str:
-    """Format a value for an error message: short, valid Unicode, and at bounded cost."""
+    """Format a value for an error message. The result is short and valid Unicode, and its cost is bounded."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -93,12 +93,12 @@ def show_value(value: Any) -> str:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """Yield a text as lines of Markdown. Code gets a fence that it cannot close; other text has no links or tags."""
+    """Yield a text as lines of Markdown. No line of code can close its fence, and other text has no links or tags."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)
         if opened is None:
-            # Backticks are escaped too, so that no code span begins: inside it, the backslashes would be shown.
+            # Backticks are escaped too, because the backslashes would be visible inside a code span.
             yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
             continue
         code: list[str] = []
@@ -113,7 +113,7 @@ def prose_lines(text: str) -> Iterator[str]:
 
 
 def inline_text(text: str) -> str:
-    """Convert a text to a line of Markdown without markup."""
+    """Convert a text to one line of Markdown in which all markup is escaped."""
     return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
 
 
@@ -133,9 +133,9 @@ def clip(text: str, width: int) -> str:
 
 
 def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
-    """Find the first difference between a text and the most similar of other texts.
+    """Find the first difference between `text` and the most similar text in `others`.
 
-    Returns the position of the difference, from 1, and an excerpt around it: of the other text, then of the text.
+    Returns the position of the difference (from 1), and two excerpts around it: of the other text and of `text`.
     """
     matcher = difflib.SequenceMatcher(b=text, autojunk=False)
 
@@ -160,11 +160,11 @@ def without_surrogates(text: str) -> str:
 REPEATED_CHARS: Final = 300
 """How many characters at the end of a cut-off text are checked for repetition."""
 _TIMES: Final = 4
-"""The least count of equal pieces in a row."""
+"""How many equal pieces must follow one another to count as repetition."""
 
 
 def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
-    """Whether the last `chars` characters of a text repeat the same piece, at least four times."""
+    """Whether the last `chars` characters of a text consist of one piece that is repeated at least four times."""
     end, longest = text[-chars:], chars // _TIMES
     if len(end) < chars:
         return False
@@ -175,7 +175,7 @@ def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
 T = TypeVar("T")
 
 MAX_WRITTEN_CHARS: Final = 100
-"""A longer text is not a misspelled name."""
+"""A text with more characters than this never counts as a misspelled name."""
 _WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -186,7 +186,7 @@ def plain_name(key: str) -> str:
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
-    """Return the object whose name fits a spelling, or None if no object or several objects fit."""
+    """Return the object whose name fits a spelling. If no object or more than one object fits, return None."""
     if written in named:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
@@ -200,14 +200,14 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
 
 
 def find_name(written: str, names: Iterable[str]) -> str | None:
-    """Return the name that fits a spelling, or None if no name or several names fit."""
+    """Return the name that fits a spelling. If no name or more than one name fits, return None."""
     return find_named(written, {name: name for name in names})
 
 
 def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
     """Return similar names, most similar first.
 
-    If no name is similar, return the names that share most word stems, as `verify` and `verification` do.
+    If no name is similar, return the names that share the most word stems, as `verify` and `verification` do.
     """
     if len(written) > MAX_WRITTEN_CHARS:
         return []
@@ -221,10 +221,10 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
 
 
 def did_you_mean(written: str, names: Iterable[str], heading: str = "") -> str:
-    """Return a suggestion to append to an error about an unknown name, with a leading space; it may be empty.
+    """Return a suggestion to append to an error about an unknown name. It begins with a space, or is empty.
 
     Args:
-        heading: The words before the list of all names, such as `Its options`. The list is given if no name is similar.
+        heading: The words before a list of all names, such as `Its options`. The list appears if no name is similar.
     """
     known = [*names]
     if found := closest_names(written, known):

@@ -1,7 +1,7 @@
-"""Tree of thoughts as a machine: your loop sends it messages and performs the directives that it returns.
+"""Run tree of thoughts as a machine: your loop sends messages to the machine and performs the directives it returns.
 
-The machine is `reasonry.machine` with `preset=seed` and without a closing question. It waits for one call at a time.
-`docs/tree-machine.md` shows a search, and lists the messages, the directives and the attributes of a machine.
+The machine runs `tree_of_thoughts` with `preset=seed`, and asks no last question for the answer. It waits for one call
+at a time. `docs/tree-machine.md` shows a search, and lists the messages, directives and attributes of a machine.
 """
 
 import json
@@ -32,7 +32,7 @@ _ONE_CALL_AT_A_TIME: Final = {"preset": "seed", "formulate_answer": False}
 
 
 class TreeMachine(Struct, frozen=True, kw_only=True):
-    """The state of a search between two messages. `new` and `update` return it."""
+    """The state of a search between two messages, which `new` and `update` return."""
 
     branching_factor: int
     max_depth: int
@@ -93,14 +93,14 @@ def new(**options: Any) -> TreeMachine:
 def update(
     machine: TreeMachine, message: tuple[Any, ...], env: Mapping[str, Any] | None = None
 ) -> tuple[TreeMachine, list[Directive]]:
-    """Take a message, and return the new machine and the directives to perform.
+    """Process a message, and return the new machine and the directives to perform.
 
     Args:
-        env: `at_ms`, the time of the message in milliseconds, from which `started_at` and `max_duration_ms` count. The
-            message `start` also takes `generation_prompt` and `evaluation_prompt`, which replace the defaults.
+        env: `at_ms` is the time of the message in milliseconds; `started_at` and `max_duration_ms` use this clock. With
+            the message `start`, `generation_prompt` and `evaluation_prompt` replace the default prompts.
 
     Raises:
-        UsageError: The message is malformed, or the prompt or the call id of the start is empty.
+        UsageError: The message is malformed or does not fit the status, or `start` has an empty prompt or call id.
     """
     env = env or {}
     at_ms: int | None = env.get("at_ms")
@@ -205,7 +205,7 @@ def _directive(machine: TreeMachine, asked: Pending, call_id: str) -> Directive:
 
 
 def to_map(machine: TreeMachine) -> dict[str, Any]:
-    """Return the machine as a dict of JSON data: its attributes, and under `snapshot` the search."""
+    """Return the machine as a dict of JSON data: its attributes, with the state of the search under `snapshot`."""
     saved = None if machine.snapshot is None else engine.to_map(machine.snapshot)
     # The text streamed so far may end with half a surrogate pair, which JSON cannot encode.
     plain = replace(machine, snapshot=None, streaming_text=without_surrogates(machine.streaming_text))
@@ -254,22 +254,22 @@ def get_node(machine: TreeMachine, node_id: str) -> ThoughtNode | None:
 
 
 def get_children(machine: TreeMachine, node_id: str) -> list[ThoughtNode]:
-    """Return a node's children, oldest first; empty for an unknown node."""
+    """Return a node's children, oldest first. An unknown node has none."""
     return [machine.nodes[child] for child in machine.nodes.get(node_id, {}).get("children", ())]
 
 
 def get_path_to_node(machine: TreeMachine, node_id: str) -> list[ThoughtNode]:
-    """Return the path from the root to a node, both included; empty for an unknown node."""
+    """Return the path from the root to a node, both included. For an unknown node, the path is empty."""
     node = machine.nodes.get(node_id)
     return [*get_path_to_node(machine, node["parent_id"]), node] if node else []
 
 
 def find_leaves(machine: TreeMachine) -> list[ThoughtNode]:
-    """Return the unexpanded nodes, oldest first."""
+    """Return the nodes without children, oldest first."""
     return [node for node in machine.nodes.values() if not node["children"]]
 
 
 def find_best_leaf(machine: TreeMachine) -> ThoughtNode | None:
-    """Return the leaf with the best score (on a tie, the deeper leaf), or None before the first score."""
+    """Return the leaf with the best score, or None before the first score. On a tie, the deeper leaf wins."""
     best = machine.snapshot.state.candidates if machine.snapshot else []
     return machine.nodes[best[0].id] if best else None

@@ -1,7 +1,7 @@
-"""The contract of the tools `coach` and `solve`: the arguments of a call, under the names that callers use.
+"""The arguments of the tools `coach` and `solve`, under the names that callers use.
 
-The schemas and readers are built from these Structs. For `model`, `verifier`, `tools` and `documents`, a call may give
-only names that the operator listed. `AllowList` adds these names to the schema and refuses other names.
+The schemas and the readers of the tools are built from these Structs. For `model`, `verifier`, `tools` and `documents`,
+a call may give only names that the operator listed. `AllowList` adds these names to the schema and refuses other names.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE_ENTRIES)]
 
 
 def named_limits(call: Struct) -> dict[str, Any]:
-    """Return the limits that a call names, by unit."""
+    """Return the limits that a call names, by unit (`calls`, `usd`, `seconds`)."""
     limits = {unit: getattr(call, f"max_{unit}", None) for unit in ("calls", "usd", "seconds")}
     return {unit: limit for unit, limit in limits.items() if limit is not None}
 
@@ -41,7 +41,7 @@ class ListedParts(Struct, frozen=True, kw_only=True):
     documents: Names = ()
 
     def participants(self) -> Participants:
-        """Return the participants that the call names, including its model if the call has this argument."""
+        """Return the participants that the call names. They include a model if the call has a member `model`."""
         model = getattr(self, "model", None)
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
@@ -57,7 +57,7 @@ class AskedRun(ListedParts, frozen=True, kw_only=True):
     options: Options = msgspec.field(default_factory=dict)
 
     def ask(self, **others: Any) -> RunRequest:
-        """Build the request. `others` are further members of the request."""
+        """Build the request. `others` are additional members of the request."""
         return RunRequest(
             problem=self.problem,
             session=self.session_id,
@@ -81,7 +81,7 @@ class NewRun(AskedRun, frozen=True, kw_only=True):
 
 
 class RefuteClaims(NewRun, frozen=True, kw_only=True):
-    """Arguments of `coach` with the action `refute`. The default text to refute is the caller's current session."""
+    """Arguments of `coach` with the action `refute`. By default, the caller's current session is refuted."""
 
     claims: Annotated[tuple[str, ...], Meta(description="refute; default: the weakest")] = ()
 
@@ -131,7 +131,7 @@ class ResumeRun(OneRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return a budget with the named limits, else the recorded limits. A coached run has no limit on dollars."""
+        """Return the recorded budget with the limits that this call names. A coached run has no limit on dollars."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 
@@ -151,7 +151,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def budget_after(self, recorded: Budget) -> Budget | None:
-        """Return a budget with the named limits, else the recorded limits. Return None if the call names no limit."""
+        """Return the recorded budget with the limits that this call names. If the call names no limit, return None."""
         limits = named_limits(self)
         return structs.replace(recorded, **limits) if limits else None
 
@@ -172,7 +172,7 @@ COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
 
 
 def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
-    """Read the action of a `coach` call, and convert its arguments, which must have the names in the schema.
+    """Return the action and the arguments of a `coach` call. The arguments must have the same names as in the schema.
 
     Raises:
         UsageError: There is no such action, or an argument is missing or has the wrong type; `field` names it.

@@ -43,10 +43,10 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
-    """Return the run for a call without a run id: the connection's only open run.
+    """Return the id of the run that a call without a run id means: the connection's only open run.
 
     Args:
-        own: The runs of the connection, latest last.
+        own: The ids of the connection's runs, latest last.
         only_open: Whether the run must be open. Otherwise the latest run is returned if no run is open.
 
     Raises:
@@ -97,7 +97,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
-    """Return the entries after position `after` within the limits (always the first), and whether there are more."""
+    """Skip `after` entries. Return the next entries within the limits (at least one), and whether more follow."""
     found, room = list[T](), max_chars
     for entry in itertools.islice(entries, after, None):
         room -= len(msgspec.json.encode(entry))

@@ -24,13 +24,13 @@ SETTINGS = {
     "tools": "REASONRY_TOOLS",
     "documents": "REASONRY_DOCUMENTS",
 }
-"""For each argument, the environment variable that holds the list of its names."""
+"""Maps each argument to the environment variable that lists the names for this argument."""
 
 _NAME = re.compile(r"[\w][\w. -]{0,63}")
 
 
 class AllowList(Struct, frozen=True):
-    """The listed names of each argument. A name stands for a value in the form of `--model` or a similar option.
+    """The names that the operator listed for each argument. A name stands for a value of `--model` or a similar option.
 
     The model `offline` and every verifier `arithmetic:TARGET` are always allowed.
     """
@@ -40,14 +40,14 @@ class AllowList(Struct, frozen=True):
     tools: Mapping[str, str] = {}
     documents: Mapping[str, str] = {}
     default_model: str | None = None
-    """The model of a call that names no model: `REASONRY_MODEL`, else the first listed model, else None."""
+    """The model for calls that name no model. It is `REASONRY_MODEL`, or else the first listed model, or else None."""
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> AllowList:
-        """Read the list from `REASONRY_MODEL` and from the variables in `SETTINGS`, in the form `SPEC,NAME=SPEC,…`.
+        """Read the list from `REASONRY_MODEL` and the variables in `SETTINGS`, which have the form `SPEC,NAME=SPEC,…`.
 
-        An entry without a name is its own name, but the name of `openai-compatible:URL#NAME` is `NAME`. This function
-        opens no file and sends nothing.
+        If an entry has no name, its value is the name. But the name of `openai-compatible:URL#NAME` is `NAME`. This
+        function opens no file and sends nothing.
 
         Raises:
             UsageError: A name has two values, `offline` names another model, or an entry has the wrong form; `option`
@@ -70,7 +70,7 @@ class AllowList(Struct, frozen=True):
         return list(dict.fromkeys((*self.models, OFFLINE)))
 
     def model(self, name: object) -> str | None:
-        """Return the model with this name, or the default model for None.
+        """Return the model with this name. If the name is None, return the default model.
 
         Raises:
             UsageError: The name is not listed; `choices` lists the names.
@@ -80,7 +80,7 @@ class AllowList(Struct, frozen=True):
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def hide_addresses(self, text: str) -> str:
-        """Replace the values of listed models in a text by the models' names, and hide the addresses of servers."""
+        """Replace the values of listed models in a text with the models' names, and hide the addresses of servers."""
         names = dict[str, str]()
         for name, spec in self.models.items():
             url = spec.partition(":")[2].rpartition("#")[0]
@@ -105,7 +105,7 @@ class AllowList(Struct, frozen=True):
         return {**schema, "properties": properties}
 
     def verifier(self, name: object) -> str | None:
-        """Return the verifier with this name, or None for None.
+        """Return the verifier with this name. If the name is None, return None.
 
         Raises:
             UsageError: The name is not listed; `choices` lists the names.
@@ -119,7 +119,7 @@ class AllowList(Struct, frozen=True):
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the values for which these names of tools or documents stand.
+        """Return the values of tools or documents for these names.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.

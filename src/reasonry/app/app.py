@@ -47,7 +47,7 @@ class App:
     Args:
         store_spec: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, or else the user's data folder.
         environ: The environment variables. Defaults to the environment of this process.
-        strategies: Strategies by canonical name. Defaults to the built-in and the installed packages' strategies.
+        strategies: Strategies by canonical name. Defaults to the result of `installed_strategies`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class App:
         self._is_one_owners = False
 
     def for_owner(self, owner: str) -> App:
-        """Return this app, limited to the runs and sessions of one owner. An empty name means the operator."""
+        """Return a copy of this app for the runs and sessions of one owner. An empty name means the operator."""
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
         scoped.engine = _engine(scoped, self.strategies, self.engine.policy)
@@ -86,7 +86,7 @@ class App:
         return scoped
 
     def for_agents(self) -> App:
-        """Return this app with the rights of agents, who may name only parts that the operator listed.
+        """Return a copy of this app with the rights of agents, who may name only parts that the operator listed.
 
         Raises:
             UsageError: A setting has an invalid entry.
@@ -157,7 +157,7 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order with `problem_after`, `equip` and `order`. This writes and pays nothing."""
+        """Turn a request into an order with `problem_after`, `equip` and `order`. Nothing is written or paid."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -172,7 +172,7 @@ class App:
             return order, performers
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Check a request, whose problem is complete and whose participants are admitted; see `make_order`."""
+        """Turn a request with a complete problem and admitted participants into an order; see `make_order`."""
         if not isinstance(request.strategy, str):
             self.register(request.strategy)
         return make_order(request, self.strategies, self.pool, self.rights)
@@ -186,7 +186,7 @@ class App:
         *,
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
-        """Check a fork as `order` checks a new run. Options, limits and participants default to the source run's."""
+        """Turn a fork into an order, as `order` does. Missing options, limits and participants come from `source`."""
         begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
@@ -221,17 +221,17 @@ class App:
         spent_s: float = 0.0,
         shared: bool = False,
     ) -> Participants:
-        """Admit participants, load their named tools, and start their MCP servers, which run until the app is closed.
+        """Admit participants, load the tools that they name, and start their MCP servers. The app closes the servers.
 
         Args:
-            budget: The budget of the run. Its seconds include the time to start the servers.
+            budget: The budget of the run. The start of the servers must fit into the seconds that the budget has left.
             source: See `Rights.admit`, which also explains `coached`.
-            spent_s: The seconds that the run has used already.
-            shared: Whether several runs share the servers. Then each run has all seconds of the budget.
+            spent_s: How many seconds the run has already used.
+            shared: Whether several runs share the servers. If so, the start does not count against a run's time.
 
         Raises:
             UsageError: The name of a tool or a server is invalid.
-            ToolError: A server does not answer; `deadline_exceeded` if the budget's time was up.
+            ToolError: A server does not answer. The code is `deadline_exceeded` if the budget's time was up.
         """
         for name in ("tools", "mcp", "context"):
             named = getattr(participants, name)
@@ -279,7 +279,7 @@ class App:
         coached: bool = False,
         job: JobOptions | None = None,
     ) -> Performers:
-        """Reactivate an opened run, and return its performers.
+        """Open the performers of a run, resume the run if it was stopped, and return the performers.
 
         Args:
             budget: Defaults to the run's budget. A run that reached the default limit gets `DEFAULT_CALLS` more calls.
@@ -308,7 +308,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open the participants of a run (named, or else recorded), and the built-in tools of its strategies."""
+        """Open a run's named participants, other participants in its record, and its strategies' built-in tools."""
         equipped = Participants()
 
         def open_all() -> Performers:

@@ -3,7 +3,7 @@
     composition := NAME | NAME "(" part ("," part)* ")"
     part        := composition | OPTION "=" VALUE
 
-A part without `=` is the inner strategy; a strategy has at most one. Commas and brackets in quotes, lists and objects
+A composition has at most one part without `=`, the inner strategy. Commas and brackets in quotes, lists and objects
 belong to the value. The outer strategy stores the inner strategy in its own options `over` and `over_options`.
 """
 
@@ -18,16 +18,16 @@ from ..text import lazy_pattern
 
 MAX_CHARS: Final = 4_000
 MAX_LEVELS: Final = 5
-"""The most inner strategies in a composition, one inside another."""
+"""The most levels of inner strategies in a composition."""
 
 _OPTION: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*=(.*)", re.DOTALL)
 _PIECE: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[^\w\s]|[\w\s]+', re.DOTALL)
-"""A quoted text, a punctuation mark, or the text between marks. A quotation mark without its partner is a mark."""
+"""Matches a quoted text, a punctuation mark, or the text between marks. An unpaired quotation mark counts as a mark."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 class Composition(Struct, frozen=True):
-    """A strategy as written: its name, the inner composition, and options as text."""
+    """A strategy as a user wrote it: the name, the inner composition, and the options as text."""
 
     name: str
     inside: str | None = None

@@ -1,6 +1,6 @@
 """Load the parts (such as strategies and tools) that installed packages and a user's folder add to the built-in parts.
 
-The registry of built-in strategies is pure. Loading is input and output, so this module adds the loaded strategies.
+The registry of built-in strategies does no input or output. So this module loads the other strategies and adds them.
 """
 
 import json
@@ -22,7 +22,7 @@ from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies() -> Registry:
-    """Return the built-in strategies and the strategies of installed packages, which load on first use."""
+    """Return the built-in strategies and the packages' strategies. A package's strategy loads on first use."""
     plugins = installed_plugins()
     return LazyRegistry(
         STRATEGIES,
@@ -32,7 +32,7 @@ def installed_strategies() -> Registry:
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
-    """Return the registry, extended by the strategies in a folder's tables (`*.toml`, `*.json`).
+    """Return the registry together with the strategies in a folder's tables (`*.toml`, `*.json`).
 
     A strategy that equals a strategy in the registry is skipped, since an exported mapping contains all strategies.
 
@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield a strategy as read back from each of its exports: mapping, mapping without descriptions, description."""
+    """Export a strategy in each format, and yield it as read back. A mapping may lack the stages' descriptions."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):
@@ -73,7 +73,7 @@ def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strat
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Load all plugins of installed packages; return a row for each.
+    """Load all plugins of installed packages, and return a row for each plugin.
 
     Returns:
         [{`package`, `version`, `kind`, `name`, `place`, `loaded`, `why`}], sorted by name; `why` is the reason for a

@@ -1,6 +1,6 @@
 """The participants of a run (its models, verifier and tools), and the pool that opens them.
 
-A user or a record names participants. The runs of a pool share named models. A closed pool stops its tool servers.
+A user or a run's record names participants. The runs of a pool share named models. `close` stops the tool servers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class Participants(Struct, frozen=True, kw_only=True):
-    """The models, verifier and tools of a run: names from a user, or objects from a program.
+    """The models, verifier and tools of a run. They are names from a user, or objects from a program.
 
     Args:
-        model: The main model. None means the environment's model.
+        model: The main model. None means the default model of the environment.
         draft_model: The model that proposes thoughts, which are valued afterwards.
         seats: A panel of models, from a strategy's option `models`.
         mcp: Tool servers, in the form of `--mcp`; see `PerformerPool.start_servers`.
@@ -40,11 +40,11 @@ class Participants(Struct, frozen=True, kw_only=True):
         tools: Callables, objects with the protocol `Tool`, or texts in the form of `--tools`; see `PerformerPool.load`.
         context: Files of the user that a strategy may search.
         sandbox: The sandbox for a model's code. None means the default sandbox.
-        record: A file to write the model's answers to, for a later run with the model `recorded:FILE`.
-        price: Prices in the form of `--price`, which override providers and the price list.
-        opened_s: Seconds of the run's time spent on starting its tool servers.
-        listed_tools: The names of the tools in the operator's list. A server finds recorded tools by these names.
-        listed_documents: The names of the documents in the operator's list, for the same purpose.
+        record: The file that receives the model's answers, for a later run with the model `recorded:FILE`.
+        price: Prices in the form of `--price`. They override the prices of providers and of the price list.
+        opened_s: How many seconds of the run's time the start of its tool servers took.
+        listed_tools: The names of the run's tools in the operator's list. A server reopens the tools by these names.
+        listed_documents: The names of the run's documents in the operator's list. A server reopens them by these names.
     """
 
     model: str | Model | None = None
@@ -70,13 +70,13 @@ class Participants(Struct, frozen=True, kw_only=True):
 
     @property
     def tool_names(self) -> list[str]:
-        """The names of the tools that have names."""
+        """The name of each tool. A tool that has no name gets an empty text."""
         from ..tools.python import tool_name
 
         return [tool_name(tool) for tool in self.tools]
 
     def with_caller(self) -> Participants:
-        """Replace the models by the caller."""
+        """Replace all models with the caller."""
         return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
@@ -102,7 +102,7 @@ class PerformerPool:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self.model_why = ""
-        """The reason for the choice of the default model, as text for people. Empty if the model was named."""
+        """The reason why the default model was chosen, for display. Empty if the model was named."""
         self._shared: dict[str, Model] = {}
         self._built_in: dict[Any, list[Any]] = {}
         self._loaded: dict[str, Sequence[Any]] = {}
@@ -115,7 +115,7 @@ class PerformerPool:
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run work in a thread, since it may read files and so block the event loop. One call runs at a time."""
+        """Run work in a thread, since the work may read files and so block the event loop. One call runs at a time."""
         async with self._opening:
             return await asyncio.to_thread(work)
 
@@ -129,7 +129,7 @@ class PerformerPool:
         )
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the name of the environment's model for a problem, if any."""
+        """Return the name of the default model of the environment for a problem, if there is one."""
         from ..models.choose import default_model
 
         try:
@@ -237,7 +237,7 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load(self, tool: Any) -> Sequence[Any]:
-        """Load the tools that a text names. Any other value is a tool already, and is returned alone.
+        """Load the tools that a text names. If `tool` is not text, it is a tool itself: return only this tool.
 
         Raises:
             UsageError: A tool cannot be loaded.
@@ -253,15 +253,15 @@ class PerformerPool:
     async def start_servers(
         self, participants: Participants, left_s: float, *, shared: bool = False
     ) -> Participants:
-        """Start the MCP servers, which run until the pool is closed, and add their tools.
+        """Start the MCP servers, and add their tools to the participants. The servers run until the pool is closed.
 
         Args:
             left_s: The seconds that are left for the run. They limit the time to start the servers.
-            shared: Whether several runs share the servers. Then the start of the servers uses no time of a run.
+            shared: Whether several runs share the servers. If so, the start does not count against a run's time.
 
         Raises:
             UsageError: The name of a server is invalid.
-            ToolError: A server does not answer; `deadline_exceeded` if the run's time was up.
+            ToolError: A server does not answer. The code is `deadline_exceeded` if the run's time was up.
         """
         from ..tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
 
@@ -279,16 +279,16 @@ class PerformerPool:
         opened_s = 0.0 if shared else time.monotonic() - began
         return replace(participants, tools=[*participants.tools, *tools], mcp=(), opened_s=opened_s)
 
-    # -- opening again
+    # -- reopening
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Add the listed tools and documents in a run's record, if the participants have no tools and no documents."""
+        """If the participants have neither tools nor documents, add the listed tools and documents of the record."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
         listed = AllowList.from_environ(self.environ)
         tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
-        # If a document is missing, the run has no search tool, and `check_recorded_tools` refuses it.
+        # If a document is missing, the run has no search tool, and `check_recorded_tools` refuses the run.
         context = listed.all_of("documents", documents) if listed.documents.keys() >= {*documents} else ()
         return replace(
             participants, tools=tools, context=context, listed_tools=names, listed_documents=documents
@@ -297,7 +297,7 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Complete the participants from a run's record. In a coached run, the caller replaces the models."""
+        """Add missing participants from a run's record. In a coached run, the caller replaces all models."""
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 

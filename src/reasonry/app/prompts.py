@@ -1,8 +1,8 @@
-"""Read a user's own prompts. Each prompt replaces the question of a stage, named `STRATEGY.STAGE`.
+"""Read a user's own prompts, by stage (`STRATEGY.STAGE`). Each prompt replaces the whole question of its stage.
 
-A prompt is the whole question of its stage. In it, `{prompt}` stands for the strategy's question, `{system}` for the
-strategy's fixed instructions, and `{problem}` for the problem; other braces stay unchanged. The form of the reply is
-requested as usual. The first try of a question uses the prompt, and later tries continue from the prompt.
+In a prompt, `{prompt}` stands for the strategy's question, `{system}` for the strategy's fixed instructions, and
+`{problem}` for the problem. All other braces stay unchanged. The engine still adds its request for the form of the
+reply. If a reply is unreadable, the engine asks again in the same conversation, after the prompt and the reply.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,8 +27,8 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
     """Check prompts, and return them by canonical stage name. `strategies` includes the inner strategies of a run.
 
     Raises:
-        UsageError: A prompt names no stage that asks a question (`choices` lists the stages), has no place for the
-            problem, or is the second prompt for a stage.
+        UsageError: A prompt's name is not a stage that asks a question (`choices` lists these stages), a prompt has no
+            place for the problem, or a stage has two prompts.
     """
     known = {strategy.name: strategy for strategy in strategies}
     legal, read = stages_asking(known.values()), dict[str, str]()

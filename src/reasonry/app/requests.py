@@ -1,4 +1,4 @@
-"""Turn a request for a run into an order, after all checks and before anything is written or paid."""
+"""Turn a request for a run into an order. All checks happen before anything is written or paid."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
         problem: The problem. Defaults to the first thought of the session.
         session: The session whose thoughts accompany the problem: its id, the beginning of its id, or `last`.
         strategy: A name in the registry, or the caller's own strategy.
-        budget: Defaults to `DEFAULT_CALLS` calls, or to no limit if the caller answers or the options name a preset.
+        budget: Defaults to `DEFAULT_CALLS` calls, but to no limit if the run is coached or has a preset or cost limit.
         participants: The participants. A coached run uses only the verifier and the tools.
         form: JSON schema of the answer.
         prompts: Prompts that replace the questions of stages, by `STRATEGY.STAGE`; see the module `prompts`.
@@ -58,7 +58,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     coached: bool = False
 
     def __post_init__(self) -> None:
-        """Check types before any lookup.
+        """Check the types of `options` and `session` before any lookup.
 
         Raises:
             UsageError: The options are not a mapping, or the session is not text.
@@ -72,7 +72,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
 ) -> tuple[Begun, Performers]:
-    """Check a request, whose problem is complete and whose participants are admitted, and open its performers.
+    """Turn a request with a complete problem and admitted participants into an order, and open the performers.
 
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.
@@ -176,7 +176,7 @@ def _read_levels(
     *,
     above: int = 0,
 ) -> tuple[Levels, str]:
-    """Return the levels of a composition, and the reason if `auto` chose the outermost strategy.
+    """Return the levels of a composition. If `auto` chose the outermost strategy, also return the reason.
 
     A default inner strategy without options does not count as a level.
     """
@@ -254,7 +254,7 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
 
 
 def _budget(request: RunRequest, options: Mapping[str, Any], performers: Performers) -> Budget:
-    """Return the budget of a run. Its limit on dollars is the lowest in the request and in the options at any level."""
+    """Return the budget of a run. The lowest dollar limit in the request and in the options of all levels counts."""
     limits = [named["cost_limit"] for named in nested_options(options) if named.get("cost_limit")]
     is_exempt = isinstance(performers.model, Caller) or "preset" in request.options or limits
     budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield warnings about a run, or empty texts. Raise UsageError if the run cannot work."""
+    """Yield warnings about a run; an empty text is no warning. Raise UsageError if the run cannot work."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

@@ -29,7 +29,7 @@ class Rights:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model is listed, or the environment names one or holds a provider's key."""
+        """Whether the operator listed a model, or the environment names a model or has a provider's key."""
         from ..models.choose import is_configured
 
         return bool(self.allowed.models) or is_configured(self.pool.environ)
@@ -52,12 +52,12 @@ class Rights:
             coached: Whether the caller answers the questions from now on.
 
         Raises:
-            UsageError: A named or recorded participant is not listed.
+            UsageError: A named or recorded participant is not on the operator's list.
         """
         return named
 
     def fit_errors(self) -> AbstractContextManager[None]:
-        """Reduce errors to the details that the caller may see."""
+        """Return a context manager that reduces errors to the details that the caller may see."""
         return nullcontext()
 
 

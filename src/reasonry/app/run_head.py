@@ -1,4 +1,4 @@
-"""The head of a run: a summary for the lists of every surface, with the member names of the run's record."""
+"""The head of a run: a summary of the run for lists. The members have the same names as in the run's record."""
 
 from typing import Literal, NotRequired, TypedDict
 

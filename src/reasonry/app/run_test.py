@@ -3,7 +3,7 @@
 Rule 1: A test is a fold over the events of the run. It needs no store, no network and no clock.
 Rule 2: A test uses today's strategies, prompts, default options and reader of replies. All other options, the replies,
         and the results of tools and verifiers come from the record.
-Rule 3: In a session of an agent's own thoughts, a request is the text that the agent gets at a stage.
+Rule 3: In the test of an agent's session, a request is the text that the agent gets at a stage.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class ExportedLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
     Attributes:
         digest: The digest of the whole request, including its form, role, tools and limits.
-        reply: The entry in the run's journal, or the thought of the session.
+        reply: The reply's entry in the run's journal, or the session's thought.
     """
 
     stage: str = ""
@@ -60,7 +60,7 @@ def replay(
     """Replay a run that `reasonry runs export` wrote, without a model, a network or a store.
 
     Args:
-        strategies: All strategies by name. Defaults to the built-in strategies and those of installed packages.
+        strategies: All strategies by name. Defaults to built-in strategies and strategies of installed packages.
         options: Options that replace recorded options. In the same way, `prompts` replace recorded prompts.
         tools: Tools that replace recorded tools. They are not called.
 
@@ -107,7 +107,7 @@ def replay(
 
 
 def _requests(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[ExportedLine]:
-    """Yield the requests of a run in order, and then its end."""
+    """Yield the requests of a run in order, and then a line for the end of the run."""
     run = Run(begun, strategies)
     yield from map(_request, requests_in(run, entries))
     end = result_of("", "", run)
@@ -133,7 +133,7 @@ def run_test(run_id: str, entries: Sequence[Entry], strategies: Registry) -> lis
     """Return a run as a test, with secrets masked. Default options are omitted, so the test notices a changed default.
 
     Raises:
-        ConflictError: The run is active, or today's strategies make other requests (`strategy_changed`).
+        ConflictError: The run is active, or today's strategies make different requests (`strategy_changed`).
     """
     record, (begun, *taken) = record_of(entries[-1]), SECRETS.mask_data([*entries])
     if record is None or not isinstance(begun, Begun):

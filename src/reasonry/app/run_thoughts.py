@@ -15,7 +15,7 @@ from ..text import cut
 from .requests import RunRequest
 
 MAX_QUOTED_CHARS = 16_000
-"""The most characters of all quoted thoughts: the first thought, and the latest thoughts that fit."""
+"""The most characters of all quoted thoughts. The first thought is quoted, and the latest thoughts that fit."""
 MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 
@@ -26,7 +26,7 @@ def thought_rows(
 
     Args:
         before: How many earlier thoughts the run has.
-        branches: For each earlier branch, the number of its first thought. New branches are added.
+        branches: Maps each earlier branch to the number of its first thought. This function adds new branches.
     """
     rows, firsts = list[ThoughtRow](), {} if branches is None else branches
     for number, thought in enumerate(thoughts, before + 1):
@@ -74,7 +74,7 @@ def _text_of(thought: ThoughtRow) -> str:
 async def problem_after(
     request: RunRequest, sessions: Callable[[], Sessions], strategies: Registry
 ) -> tuple[str, str | None]:
-    """Return the problem of a request, with the thoughts of its session quoted below it, and the id of this session.
+    """Return a request's problem and the id of its session, if any. The session's thoughts are quoted in the problem.
 
     Raises:
         UsageError: The request has neither a problem nor a session with thoughts.

@@ -1,4 +1,4 @@
-"""Operations on runs: list, continue, limit, delete, coach."""
+"""List runs, continue paused runs, change the limits of runs, delete runs, and coach runs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -54,7 +54,7 @@ async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
 async def continue_paused(
     app: App, run_id: str, participants: Participants | None, budget: Budget | None
 ) -> bool:
-    """Continue a paused run in the process that still drives it, with the run's model. Return whether it continues.
+    """Continue a paused run in the process that drives it, with the run's model. Return whether the run continues.
 
     If the function returns False, the caller must open the run and drive it.
     """
@@ -79,7 +79,7 @@ async def continue_paused(
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
-    """Replace limits of an active run, whichever process drives it, and return all limits. None removes a limit.
+    """Replace limits of an active run, even if another process drives it. Return all limits. None removes a limit.
 
     Raises:
         UsageError: The budget limits dollars, but a price is unknown.
@@ -125,7 +125,7 @@ async def coach_take_over(
     *,
     brief: bool = False,
 ) -> dict[str, Any]:
-    """Hand a run over to its caller, who answers its questions from now on. For `named`, see `coach_answer`."""
+    """Hand a run over to its caller, who answers the run's questions from now on. For `named`, see `coach_answer`."""
     async with app.engine.open(run_id) as opened:
         performers = await app.reopen(opened, named, budget, coached=True)
         return await Coach(app.engine, brief).proceed(opened, performers)

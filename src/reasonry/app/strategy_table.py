@@ -1,8 +1,8 @@
 """Read a user's strategy tables, and show any strategy as a document or a flowchart.
 
-A user's table is for guided use. It has stages and edges in TOML or JSON, see `docs/sessions.md`. A session begins in
-the first stage and ends in the stage without `to`. JSON has the same members; the further members that `reasonry
-strategies NAME --json` prints are ignored. A mapping in the form of the module `reasonry.stages` works too.
+A user's table defines a strategy for guided use. It has stages and edges, with the same members in TOML and JSON (see
+`docs/sessions.md`). A session begins in the first stage and ends in the stage that has no `to`. The additional members
+that `reasonry strategies NAME --json` prints are ignored. A mapping in the form of `reasonry.stages` works too.
 """
 
 import tomllib
@@ -56,7 +56,7 @@ def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, 
     """Read the strategies of a file, for guided use.
 
     Args:
-        where: The name of the file, for errors. If the name ends with `.json`, the text is JSON, otherwise TOML.
+        where: The name of the file, for errors. If the name ends with `.json`, the text is JSON. Otherwise, it is TOML.
 
     Raises:
         InvalidStrategyError: The text is unreadable, or not a table; the message names the stage and the fault.
@@ -94,10 +94,10 @@ def _stage(written: _Stage) -> Stage[Any]:
 
 
 def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
-    """Describe a strategy as JSON data: name, source, stages and options.
+    """Describe a strategy as JSON data with its name, source, stages and options.
 
-    An option is `{name, default, description, …}`; its other members (`type`, `minimum`, `enum`) are JSON schema. A
-    stage has the form of a table's row; its `fields` have the JSON schema of each member of `data`.
+    An option is `{name, default, description, …}`, where `…` are keywords of JSON schema (`type`, `minimum`, `enum`). A
+    stage has the members of a stage in a table. Its `fields` map each member of `data` to a JSON schema.
     """
     options = inlined_schema(strategy.options).get("properties", {})
     return {
@@ -131,7 +131,7 @@ def _describe_stage(stage: Stage[Any]) -> dict[str, Any]:
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:
-    """Draw a strategy in Mermaid: the first and last stages are round; stages with several next stages are rhombi."""
+    """Draw a strategy in Mermaid. The first and last stages are round. Stages with several next stages are rhombi."""
     ids = {stage.name: _id(stage.name, number) for number, stage in enumerate(strategy.stages)}
     boxes = [f"    {ids[stage.name]}{_box(strategy, stage)}" for stage in strategy.stages]
     arrows = [f"    {ids[stage]} --> {ids[to]}" for stage, to in strategy.edges]

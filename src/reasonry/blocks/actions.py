@@ -1,9 +1,9 @@
 """Actions: the tool calls in a reply, and the answer that ends the reply.
 
 Rule 1: a call is data in the requested form, a call in the provider's protocol, a line `Action: tool[input]`, or a
-        provider's own markup, which its row of `WIRES` reads. After other text like a call, the model is asked again.
-Rule 2: a call's markup is never an argument, and a call is never an answer. A text about calls may be an answer.
-Rule 3: the turn ends at the first answer, or at an observation that the model made up.
+        provider's own markup (see `WIRES`). If other text looks like a call, the model is asked again.
+Rule 2: the markup of a call is never an argument, and a call is never an answer. A text about calls may be an answer.
+Rule 3: the turn ends at the first answer, or at an observation that the model made up. Later text does not count.
 """
 
 import json
@@ -30,7 +30,7 @@ _TOOL_KEYS: Final = ("tool", "name", "action", "toolname")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "actioninput", "toolargs")
 _LIST_KEYS: Final = ("actions", "toolcalls", "calls")
 _BESIDE_KEYS: Final = frozenset({"id", "type", "thought", "reasoning", "answer"})
-"""The keys that a call may have besides its name and its arguments."""
+"""The keys that a call may have in addition to its name and its arguments."""
 _RUNGS: Final = ("json", "fenced", "embedded", "repaired")
 
 
@@ -42,7 +42,7 @@ class Action(Struct, frozen=True):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The call in the requested form."""
+        """The call as data in the requested form."""
         return {"tool": self.tool, "arguments": self.arguments}
 
     @property
@@ -75,10 +75,10 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a reply that calls tools, or marks its answer. An answer beside calls becomes a call that is later refused.
+    """Read the latest reply, which calls tools or marks its answer. With calls, the answer becomes a refused call.
 
     Returns:
-        The content of the reply and the rung that read it, or the reason why the reply is unreadable.
+        The content of the reply and the name of the method that read it, or the reason why the reply is unreadable.
     """
     text, marked = texts[-1], None
     if not _is_protocol(text):
@@ -125,9 +125,9 @@ class Wire(Struct, frozen=True):
     """A provider's markup for a call in text.
 
     Attributes:
-        opens: The text before the arguments. It contains the tool's `name`, unless the arguments' JSON does.
+        opens: The text before the arguments. Its group `name` is the tool's name, unless the arguments have it.
         closes: The text after a call. The next call and the end of the text also end a call.
-        pair: The text before an argument's value. It contains the argument's name. None means arguments in JSON.
+        pair: The text before an argument's value, with the argument's name. None means that the arguments are JSON.
         ends: The text after an argument's value.
     """
 
@@ -178,13 +178,13 @@ WIRES: Final = {
         lazy_pattern(rf"\[\[ ## next_tool_name ## \]\]\s*{_NAME}\s*\[\[ ## next_tool_args ## \]\]"), "[[ ##"
     ),
 }
-"""The wires by provider. The first wire whose markup occurs in a text reads the calls of that text."""
+"""Maps each provider to its markup. The first markup that occurs in a text is used to read the calls of that text."""
 _PAPER: Final = lazy_pattern(
     rf"^[ \t>*_`#\-]*action(?:[ \t]*\d+)?[ \t*_]*:[ \t*_`]*{_NAME}"
     r"\[(?P<input>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\][ \t`*_.]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""`Action: search[who wrote Emma]`, arXiv:2210.03629."""
+"""Matches a call as written in arXiv:2210.03629: `Action: search[who wrote Emma]`."""
 _MARKUP: Final = lazy_pattern(
     rf"{CALL}|</?(?:\w{{1,20}}:)?(?:tool_calls?|function_calls?|invoke|parameter|arg_key|arg_value)\b[^<>\n]{{0,200}}>"
     r"|</function>|\[ARGS\]|<\|constrain|## next_tool_"
@@ -194,7 +194,7 @@ _NAMED: Final = lazy_pattern(
     r"|^[ \t>*_`#\-]*action(?:[ \t]*\d+)?[ \t*_]*:[ \t*_`]*([\w.\-]+)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The name in `search(…`, `<search>` and `Action: search`."""
+"""Matches the name of a tool in `search(…`, `<search>` and `Action: search`."""
 _OBSERVED: Final = lazy_pattern(
     r"^[ \t>*_`#\-]*observation(?:[ \t]*\d+)?[ \t*_]*:", re.IGNORECASE | re.MULTILINE
 )
@@ -208,7 +208,7 @@ def _is_protocol(text: str) -> bool:
 
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
-    """Return the text before the first call, the calls, and the rung that read them."""
+    """Return the text before the first call, the calls, and the name of the method that read the calls."""
     before, calls, rung, outside = text, list[Action](), "", text
     if _is_protocol(text):
         before, _, last = text.rpartition("\n")
@@ -232,14 +232,14 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
                 break
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    # In a text without an answer, a tool's name may be written like a call.
+    # If no call was read, but markup or a tool's name looks like a call, the text is unreadable.
     named = (match[match.lastindex or 0] for match in _NAMED.finditer(outside))
     seems_to_call = has_markup(outside) or any(card_named(cards, name) is not None for name in named)
     return (before, calls, rung) if calls or not seems_to_call else _UNREADABLE
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
-    """Return the calls in a text with a wire's markup; `Unreadable` if a call is incomplete."""
+    """Return the calls that a text has in a provider's markup. If a call is incomplete, return `Unreadable`."""
     heads = list(wire.opens.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     calls: list[Action] = []
@@ -257,7 +257,7 @@ def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
 
 
 def _leading(text: str) -> Any:
-    """Return the JSON at the beginning of a text, fenced or not, or None."""
+    """Return the JSON value at the beginning of a text, even in a code fence. If there is none, return None."""
     text = text.strip().removeprefix("```json").lstrip()
     try:
         _, end = _decoder.raw_decode(text)
@@ -267,7 +267,7 @@ def _leading(text: str) -> Any:
 
 
 def _pairs(pair: re.Pattern[str], ends: str, inside: str) -> dict[str, Any] | None:
-    """Return tagged arguments with their values as text, or None if other text is left over."""
+    """Return tagged arguments by name, with their values as text. If there is any other text, return None."""
     first, *rest = pair.split(inside)
     parts = [written.partition(ends) for written in rest[1::2]]
     if first.strip() or not all(end and not left.strip() for _, end, left in parts):
@@ -299,14 +299,14 @@ def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Ac
 
 
 def _read_list(values: Any) -> list[Action] | Unreadable:
-    """Return a call or a list of calls in data; `Unreadable` if an entry is not a call."""
+    """Return the calls in data, which is one call or a list. If an entry is not a call, return `Unreadable`."""
     found = [_call_in(value) for value in (values if isinstance(values, list) else [values])]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else _UNREADABLE
 
 
 def _call_in(value: Any) -> Action | None:
-    """Return the call in an object: a tool's name, and its arguments as an object or as JSON text."""
+    """Return the call that an object describes, or None. The arguments may be an object or JSON text."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     if isinstance(plain.get("function"), dict):
         return _call_in(plain["function"])
@@ -324,7 +324,7 @@ def _call_in(value: Any) -> Action | None:
 def _split_answer(
     cards: Sequence[ToolCard], calls: Sequence[Action]
 ) -> tuple[tuple[Action, ...], str | None]:
-    """Return the calls before the first call that gives the answer, such as `finish[42]`, and that answer."""
+    """Find the first call that gives the answer, such as `finish[42]`. Return the calls before it, and the answer."""
     for place, call in enumerate(calls):
         values = list(call.arguments.values())
         if plain_name(call.tool) in _ANSWERS and len(values) == 1 and card_named(cards, call.tool) is None:

@@ -1,8 +1,8 @@
-"""Answers in a form: the answer of a strategy as JSON that fits the caller's schema.
+"""Answers in a form: a strategy's answer as JSON that fits the caller's schema (the form).
 
 A strategy reasons as usual. Its last stage then asks for the answer in the form, unless the answer already fits. After
-a reply that does not fit, the stage asks again and states the fault. If the form belongs to a type, the run's verifier
-applies the checks that no schema expresses.
+a reply that does not fit, the stage asks again and states the fault. If the form was made from a type, the run's
+verifier applies the checks that no schema expresses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,11 @@ Change nothing of what the answer says. Members that the schema asks for beyond 
 def with_form(
     strategy: Strategy[Any, Any], problem: str, form: Mapping[str, Any] | None, *, is_checked: bool = False
 ) -> Strategy[Any, Any]:
-    """Return a strategy whose last stage gives the answer to a problem in a form.
+    """Return a strategy whose last stage converts its answer to a form.
 
     Args:
-        form: JSON schema of the answer. None leaves the strategy unchanged.
-        is_checked: Whether the verifier checks the answer in that form.
+        form: The JSON schema of the answer. None leaves the strategy unchanged.
+        is_checked: Whether the verifier checks the converted answer.
     """
     if form is None:
         return strategy
@@ -84,7 +84,7 @@ def with_form(
 
 
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
-    """Return the first JSON value in a text that fits a schema and the rung that read it, or why no value fits."""
+    """Return (first JSON value in a text that fits a schema, how it was found), or the reason why no value fits."""
     first: str | None = None
     for value, rung in json_values(text):
         fault = next(faults(value, form, "the answer"), None)

@@ -1,11 +1,11 @@
 """Answers: a strategy asks for an answer, verifies it, reviews it, repairs it after an objection, and settles it.
 
 An answer can be checked in two ways. A verifier gives proof: a refuted answer is never given, and a proved answer is
-settled. A review by the model that wrote the answer gives only doubt: after the last repair, the corrected answer is
-given, or the doubted answer if there is no correction.
+final. A review by the model that wrote the answer gives only doubt. After the last repair, the run gives the
+corrected answer. If there is no correction, the run gives the doubted answer.
 
-Rule 1: a run that has an answer gives it. If a review or the last question gets no readable reply, the best answer is
-        given as `unchecked`. Other failures end the run as usual.
+Rule 1: a run that has an answer gives that answer. If a review or the last question gets no readable reply, the best
+        answer is given as `unchecked`. Other failures end the run as usual.
 Rule 2: a refuted answer is never given, even if the model repeats it.
 """
 
@@ -31,7 +31,7 @@ from ..text import first_words, lazy_pattern
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
-"""The instruction to mark an answer: a value, a text or a program."""
+"""The instruction to mark an answer, which may be a value, a text or a program."""
 
 _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)
@@ -77,7 +77,7 @@ class CheckReply(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The corrected answer as text, or an empty text."""
+        """The corrected answer as text. Empty if there is no correction."""
         return "" if self.answer is None else str(self.answer).strip()
 
 
@@ -89,15 +89,15 @@ class AnswerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FinalAnswer(Struct, frozen=True, omit_defaults=True):
-    """The answer of a run, from its proposal to the end, and its checks.
+    """The answer of a run so far, and the results of its checks.
 
     Attributes:
         text: The answer. None before the first answer and after a refutation.
         verification: `doubted`: the last review found the answer wrong, and neither a correction nor a repair is left.
-            `unchecked`: it is the best available answer, and no check of it succeeded.
+            `unchecked`: the answer is the best available answer, and no check of this answer succeeded.
         objections: The faults of earlier answers, and of a doubted answer.
-        unchecked: The reason for `unchecked`.
-        fallback: An answer that only its author found wrong. It is kept in case there is no better answer.
+        unchecked: The reason why the answer is unchecked.
+        fallback: An answer that its author, but no verifier, found wrong. It is kept in case there is no better answer.
         refuted: The refuted answers.
     """
 
@@ -110,17 +110,17 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def can_be_given(self) -> bool:
-        """Whether there is an answer to give; its author may doubt it."""
+        """Whether there is an answer to give, even if its author doubts it."""
         return self.text is not None or self.fallback is not None
 
     @property
     def document(self) -> dict[str, Any]:
-        """The members of a result about its answer. The reason in `unchecked` also becomes a warning."""
+        """The members of the result document about the answer. The text of `unchecked` also becomes a warning."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
         return {"verification": self.verification, "objections": list(self.objections), **why}
 
     def propose(self, text: str) -> FinalAnswer:
-        """Replace the answer by a new answer that is not checked yet."""
+        """Replace the answer with a new answer that is not checked yet."""
         return replace(self, text=text, verification="open", unchecked="")
 
     def leave_unchecked(self, why: str) -> FinalAnswer:
@@ -128,7 +128,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
-        """Return the best available answer, if any, after all other attempts failed.
+        """Return the best available answer after all other attempts failed. If there is no answer, return None.
 
         Args:
             best: The strategy's result so far, if it is an answer.
@@ -211,11 +211,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask, and return (state, reply). If no reply is readable, return a state with the best answer, and None.
+        """Ask a question. Return (state, reply) or, if no reply is readable, (state with the best answer, None).
 
         Args:
             best: The strategy's result so far, if it is an answer.
-            name: The name of the question in the reason for an unchecked answer.
+            name: The name of the question, for the reason why an answer is unchecked.
         """
         try:
             (reply,) = yield request(self, *thoughts, question)
@@ -230,7 +230,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_for_answer(
         self, question: Ask, best: str | None
     ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
-        """Ask for an answer. Without a readable reply, take the best available answer."""
+        """Ask for an answer. If no reply is readable, take the best available answer."""
         state, found = yield from self.ask_or_fall_back(question, best, "the last question")
         if found is None:
             return state, (Thought(state.final.unchecked, data={"answer": state.final.text}),)
@@ -248,12 +248,12 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     ) -> Generator[Request, Any, Move]:
         """Ask for the answer, verify it and review it. While repairs are left, a wrong answer leads to another answer.
 
-        A stage ends with this call: `return (yield from s.settle_answer(…))`. An existing answer needs no question.
+        A stage ends with this call: `return (yield from s.settle_answer(…))`. If there is an answer, nothing is asked.
         The run ends as `verification_failed` if every answer is refuted, and as `output_invalid` if no reply is
         readable and there is no other answer to give.
 
         Args:
-            question: The question for an answer, or for another answer after `final.objections`.
+            question: The question that asks for an answer, or for another answer after the objections in `final`.
             path: The thoughts before the answer, oldest first, for the verifier.
             review: A function that builds the question whether the answer is right. None means no review.
             best: The strategy's result so far, if it is an answer.
@@ -278,7 +278,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         Args:
             ask: A function that builds a question from the state, the kind of question and the task.
             check: The task of the review, with the placeholder `{answer}`. The reply is a `CheckReply`.
-            repair: The task for another answer, a marked `ReasonedAnswer`.
+            repair: The task of the question for another answer. The reply is a marked `ReasonedAnswer`.
         """
         question = replace(ask(self, "repair", repair), mark=MARKED, form=inlined_schema(ReasonedAnswer))
 
@@ -309,7 +309,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             thoughts: The thoughts to record. The returned thoughts are not recorded yet.
-            short: The bare answer, if the text of the answer contains more.
+            short: The bare answer to verify, if the text of the answer contains more.
             give_failures: Whether a failed verifier leaves the answer unverified instead of ending the run.
         """
         if not self.options.verify or self.final.verification == "proved":
@@ -319,7 +319,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """Return the move that gives the best answer unchecked because no call is left, or fails if all are refuted."""
+        """If no call is left, end the run: give the best answer as unchecked or, if every answer was refuted, fail."""
         why = "no call was left for its check"
         if self.final.text is None:
             why = "it did not pass its check, and no call was left for another"
@@ -329,10 +329,10 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return go(replace(self, final=final), "final_response")
 
     def repair_or_fail(self, *, can_ask: bool = True) -> Move:
-        """Return the move that asks for another answer after a refutation, or fails if no repair is left.
+        """Return the move after a refutation. If a repair is left, ask for another answer. Otherwise, fail.
 
         Args:
-            can_ask: Whether another answer can be asked for at all.
+            can_ask: Whether the run can ask another question. If not, the run fails.
         """
         objection = self.final.objections[-1]
         thought = Thought(objection, data={"correct": False})
@@ -347,7 +347,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             so_far: The best result before the first answer, if any.
-            cut: The reason and the detail of a strategy that was cut short. Ignored for a proved answer.
+            cut: The reason and the detail, if the strategy was cut short. Ignored if the answer is proved.
         """
         final = self.final
         if final.text is None and not final.objections:
@@ -371,10 +371,10 @@ def read_calculation(
     read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
     work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
-    """Read a reply. Refuse a reply with false equations once, unless no further try is left.
+    """Read the latest reply. Refuse a reply with false equations once, unless no other try is left.
 
     Args:
-        read: A function that reads the latest of the given replies as data.
+        read: A function that reads the latest of several replies as data.
         work: A function that returns the calculation in a reply.
     """
 
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review, or a repaired answer if no answer is left to review. A review may correct only a wrong answer."""
+    """Read a review. If no answer is left to review, read a repaired answer. Only a wrong answer may be corrected."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

@@ -10,7 +10,7 @@ from ..core.type_schema import inlined_schema
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type. A schema is returned unchanged.
+    """Return the JSON schema of a type. If `kind` is itself a schema, return a copy.
 
     Raises:
         TypeError: The object is not a type of data.
@@ -46,5 +46,5 @@ def _is_pydantic_dataclass(kind: Any) -> bool:
 
 
 def read_other_type(kind: Any, value: Any) -> Any:
-    """Convert data to a Pydantic model, which msgspec does not know. This does not import Pydantic."""
+    """Convert data to a Pydantic model, which msgspec does not know. This function does not import Pydantic."""
     return kind.model_validate(value)

@@ -1,7 +1,7 @@
-"""Drafts: an inner strategy writes several answers in parallel. They are verified, and grouped if they agree.
+"""Drafts: an inner strategy writes several answers in parallel. The drafts are verified, and equal drafts are grouped.
 
 Rule 1: a refuted draft is no candidate. A proved draft cancels the drafts that are still being written.
-Rule 2: equal drafts are one candidate. Each of them is one vote for it, and the first draft represents the group.
+Rule 2: equal drafts form one candidate with one vote each. The first draft, or a proved draft, represents the group.
 Rule 3: a draft that was cut off is no candidate. It becomes the answer only if there is no candidate.
 """
 
@@ -22,7 +22,7 @@ from .answers import FinalAnswer
 from .programs import code_in, code_key
 
 SHOWN_CHARS: Final = 12_000
-"""How many characters of a draft its reviewer or its author sees."""
+"""How many characters of a draft are shown to its reviewer or its author."""
 
 FRESH: Final = (None, "")
 """The entry in `DraftState.draw(earlier)` for a draft that is written from scratch: no draft, no review."""
@@ -32,7 +32,7 @@ _DRAWN: Final = ("tree", "best", "drafts", "samples", "votes", "iterations", "ta
 
 
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of every strategy that draws drafts. Subclasses add their own."""
+    """Options of every strategy that collects drafts. Subclasses add their own options."""
 
     over: Annotated[str, Meta(min_length=1, description="Strategy that writes a draft.")] = PLAIN_WRITER
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
@@ -50,16 +50,16 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     """A draft: an answer, or a failed attempt at an answer.
 
     Attributes:
-        number: The number in order of drawing, from 1.
-        short: The bare answer for votes, if `answer` has more text.
-        steps: The reasoning, if the inner strategy states it.
-        status: `proved` by a verifier; `confirmed` or `undecided` by readers; `unfinished` if it was cut off; `lost`
-            if it has no answer.
+        number: The index of the draft in the run, from 1.
+        short: The bare answer that votes compare, if `answer` contains additional text.
+        steps: The steps of the reasoning, if the inner strategy states them.
+        status: `proved` or `refuted` by a verifier; `confirmed` or `undecided` by readers; `unfinished` if it was
+            cut off; `lost` if the draft has no answer.
         checked: Whether the verifier, if any, has checked the draft.
         why: The reason for `refuted` or `lost`.
         code: The code of the failure for `lost`.
         repairs: The number of the draft that this draft improves, or 0.
-        confidence: The confidence stated by its author, from 0 to 1.
+        confidence: The confidence that the draft's author states, from 0 to 1.
         inside: The parts of the inner run's document that are shown beneath the draft.
     """
 
@@ -82,34 +82,34 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The id in the result document."""
+        """The id of the draft in the result document."""
         return f"draft-{self.number}"
 
     @property
     def text(self) -> str:
-        """The whole draft."""
+        """The whole draft: its reasoning and its answer."""
         return "\n".join([*self.steps, f"Answer: {self.answer}"]) if self.steps else self.answer
 
     @property
     def shown(self) -> str:
-        """The draft as a judge sees it: a short answer with its reasoning, or a longer text or code alone."""
+        """The text that a judge sees: code or a long answer alone, or a one-line answer with its reasoning."""
         return code_in(self.answer) or (self.answer if "\n" in self.answer else self.text)
 
 
 class Group(Struct, frozen=True):
-    """A group of equal drafts: the first draft, and the numbers of all drafts of the group."""
+    """A group of equal drafts: the draft that represents the group, and the numbers of all its drafts."""
 
     draft: Draft
     voters: tuple[int, ...]
 
     @property
     def number(self) -> int:
-        """The number of the first draft."""
+        """The number of the draft that represents the group."""
         return self.draft.number
 
 
 class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The state of a strategy that draws drafts. Subclasses add their options and their own state."""
+    """The state of a strategy that collects drafts. Subclasses add their options and their own state."""
 
     problem: str
     options: Any
@@ -117,16 +117,16 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def candidates(self) -> tuple[Group, ...]:
-        """The different remaining answers."""
+        """The groups of equal drafts that are complete and not refuted, best group first."""
         return candidates(self.drafts)
 
     def votes_for(self, draft: Draft) -> int:
-        """Return how many drafts have the same answer as a draft, or 0 if the draft is no candidate."""
+        """Return how many drafts, this draft included, have its answer. Return 0 if the draft is no candidate."""
         return next((len(each.voters) for each in self.candidates if draft.number in each.voters), 0)
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the first candidate, else a draft that was cut off."""
+        """The best draft so far: the first candidate or, if there is none, a draft that was cut off."""
         if found := self.candidates:
             return found[0].draft
         return next((draft for draft in self.drafts if draft.status == "unfinished"), None)
@@ -139,7 +139,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def draw(
         self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = "writer"
     ) -> Generator[Request, Any, tuple[Self, Thought]]:
-        """Draw drafts in parallel. Return the new state, and the thought that lists the drafts.
+        """Let the inner strategy write drafts in parallel. Return the new state, and a thought that lists the drafts.
 
         A proved draft cancels the other drafts. A draft that its inner run left unchecked must still be verified.
 
@@ -170,7 +170,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 
     def verify(self) -> Generator[Request, Any, Self]:
-        """Verify the unchecked drafts. Each different answer is verified only once in a run."""
+        """Verify the unchecked drafts. Equal answers are verified only once in a run."""
         if not self.options.verify:
             return self
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
@@ -185,7 +185,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=tuple(ruled.get(draft.number, draft) for draft in self.drafts))
 
     def choose(self) -> Body:
-        """Move to the final response with the best draft, or fail with the reason why no draft has an answer."""
+        """Verify the drafts, and move to the final response with the best draft. If no draft has an answer, fail."""
         s = yield from self.verify()
         best = s.best
         if best is None:
@@ -194,11 +194,11 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return go(s, "final_response", Thought(text, data={"answer": best.answer}))
 
     def close(self) -> Move | None:
-        """Return the move to the choice of the best draft so far, or None if there is no candidate."""
+        """Return a move to the stage that chooses the best draft so far. If there is no candidate, return None."""
         return go(self, "answer_selection") if self.candidates else None
 
     def fail(self) -> Move:
-        """Return the failure of a run whose drafts are all refuted or lost."""
+        """Return a move that ends a run whose drafts are all refuted or lost."""
         refuted = [draft for draft in self.drafts if draft.status == "refuted"]
         if refuted:
             all_answers = "the answer was" if len(refuted) == 1 else f"all {len(refuted)} answers were"
@@ -211,11 +211,11 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def conclude(
         self, details: dict[str, Any], unchecked: str = "", authors: str = "", warnings: Sequence[str] = ()
     ) -> Conclusion:
-        """Return the conclusion with the best draft as the answer, all drafts, and further details.
+        """Return the conclusion: the best draft as the answer, all drafts, and `details`.
 
         Args:
             unchecked: The reason why the answer is unchecked, if it is.
-            authors: The noun for the authors of the first drafts, if a warning counts the replies from them.
+            authors: The noun for the drafts' authors in a warning that few of them replied. Empty for no warning.
         """
         best, document = self.best, drafts_document(self.drafts) | details
         document |= {"unchecked": unchecked} if unchecked else {}
@@ -235,7 +235,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:
-    """Return a warning if only one or fewer than half of several questions got a reply. Without a reply, return ""."""
+    """Return a warning if only one of several questions, or fewer than half, got a reply. If none did, return ""."""
     if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
         return ""
     alone = ": this is one model's answer" if replied == 1 else ""
@@ -249,7 +249,7 @@ def answer_selection(
     body: Callable[[Any], Body] = DraftState.choose,
     **parts: Any,
 ) -> Stage[Any]:
-    """Build the stage before the last stage, which chooses the best draft."""
+    """Build the stage that chooses the best draft. It precedes the last stage."""
     return Stage("answer_selection", ("final_response",), description, guidance, fields, body=body, **parts)
 
 
@@ -271,7 +271,7 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
 
 
 def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a document that the page shows as nodes."""
+    """Return the parts of a result document that the web page shows as nodes."""
     return {name: document[name] for name in _DRAWN if document.get(name)}
 
 
@@ -282,7 +282,7 @@ def list_drafts(drafts: Sequence[Draft]) -> Thought:
 
 
 def _settle(draft: Draft, ruled: Draft) -> Draft:
-    """Give a draft the verdict on an equal draft."""
+    """Give a draft the verdict that an equal draft received."""
     if ruled.status == "open":
         return replace(draft, checked=True)
     answer = ruled.answer if ruled.status == "proved" else draft.answer
@@ -298,13 +298,13 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
 
 
 def _voices(drafts: Sequence[Draft]) -> list[str]:
-    """Return the texts that votes compare. Code and long texts agree only if they are equal."""
+    """For each draft, return the text that votes compare. Code and long texts agree only if they are equal."""
     is_code = any(code_in(draft.answer) for draft in drafts)
     return [draft.short or code_key(draft.answer, is_code=is_code) or draft.answer for draft in drafts]
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
-    """Return the different remaining answers: proved answers first, then by votes, then in order of drawing."""
+    """Group equal drafts that are complete and not refuted. Proved groups come first, then groups with more votes."""
     valid = [draft for draft in drafts if draft.is_candidate]
     found: list[Group] = []
     for vote in tally(_voices(valid)):

@@ -1,7 +1,7 @@
 """Evidence: a plan of tool calls that refer to each other's results by id, as in `#E1`.
 
 Rule 1: the number of a reference is read as a whole, so `#E10` does not refer to `#E1`.
-Rule 2: each reference in a call is replaced by its evidence once. References inside evidence are not replaced.
+Rule 2: each reference in a call is replaced with its evidence once. References inside evidence are not replaced.
 """
 
 import re
@@ -30,21 +30,21 @@ class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def evidence_id(written: str) -> str | None:
-    """Return `#E1` for `#E1`, `E1`, `e01` or `1`, or None for other text."""
+    """Return the id that a text names: `#E1` for `#E1`, `E1`, `e01` or `1`. For other text, return None."""
     match = re.fullmatch(r"#?E?\s*(\d{1,4})", written.strip(), re.IGNORECASE)
     return f"#E{int(match[1])}" if match else None
 
 
 def references(value: Any) -> tuple[str, ...]:
-    """Return the references in a call's input, without repetitions, in order."""
+    """Return the references in a call's input in order, each reference once."""
     found = _REFERENCE.finditer(msgspec.json.encode(value).decode())
     return tuple(dict.fromkeys(f"#E{int(match[1])}" for match in found))
 
 
 def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
-    """Replace references by evidence.
+    """Replace references with evidence.
 
-    A text that consists of one reference becomes the evidence itself, whatever its type.
+    A text that consists of one reference becomes the evidence itself, even if the evidence is not text.
     """
     if isinstance(value, Mapping):
         return {key: substitute(item, evidence) for key, item in value.items()}
@@ -64,10 +64,10 @@ def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
 
 
 def evidence_text(value: Any, shown: str = "") -> str:
-    """Format evidence for questions and texts. Passages get numbers for citation.
+    """Format evidence as text. Passages get numbers for citation.
 
     Args:
-        shown: The part of the question before the evidence. A passage that this part contains is only named.
+        shown: The part of the question before the evidence. If a passage is already there, only its place is given.
     """
     if isinstance(value, Mapping) and set(value) == {"passages"} and isinstance(value["passages"], list):
         return passages_text(value["passages"], shown)
@@ -90,7 +90,7 @@ def _passage(passage: Any, shown: str) -> str:
 
 
 def passage_place(passage: Any) -> str:
-    """Return the place of a passage, such as `policy.md, line 1`, if known."""
+    """Return the place of a passage, such as `policy.md, line 1`. Empty if the place is unknown."""
     if not isinstance(passage, Mapping):
         return ""
     return ", ".join(
@@ -101,7 +101,7 @@ def passage_place(passage: Any) -> str:
 
 
 def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str | None:
-    """Return the fault that makes a plan unexecutable, if any.
+    """Return the fault that makes a plan unexecutable. If there is none, return None.
 
     Faults are an unknown tool, a malformed input, a repeated id, a dangling reference, or a cycle.
     """
@@ -126,7 +126,7 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
 def call_arguments(
     card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]
 ) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call with its references replaced."""
+    """Return the arguments of a call, with evidence in place of references, or the fault of the call."""
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
     if isinstance(arguments, Unreadable):
         return arguments
@@ -134,7 +134,7 @@ def call_arguments(
 
 
 def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
-    """Return the fault that makes a call unexecutable on its own, if any."""
+    """Return the fault that makes a call unexecutable on its own. If there is none, return None."""
     if evidence_id(call.id) is None:
         return "that is no id; ids are #E1, #E2, …"
     card = card_named(cards, call.tool)

@@ -1,4 +1,4 @@
-"""Judging: candidates shown to a judge without their authors' names, and the judge's ratings."""
+"""Judging: show candidates to a judge without their authors' names, and read the judge's ratings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -21,18 +21,18 @@ RATE: Final = """First trace each candidate against the problem and on edge case
 Then rate each from 1 (wrong) to 10 (right beyond doubt), equally only where they are equally good. Reply with one \
 JSON object:
 {{"reason": "…", "ratings": {{{ratings}}}}}"""
-"""Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
+"""As in the appendix of arXiv:2603.04304, the judge traces candidates before rating, and rates all in one reply."""
 RATE_ALONE: Final = """First trace the answer against the problem and on edge cases, and note its first error. {by} \
 Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
 {{"reason": "…", "rating": 1 to 10}}"""
 BY_THE_PROBLEM: Final = "Judge by all that the problem asks for, length and tone included."
 
 CHOSEN: Final = (8.0, 3.0)
-"""The rating of the chosen candidate (good, not excellent) and of each other candidate, if a judge rates none."""
+"""The ratings if a judge only names the best candidate: of this candidate (good, not excellent), and of the others."""
 
 
 class JudgedOptions(DraftOptions, frozen=True, kw_only=True):
-    """Options of every strategy whose drafts a judge compares. Subclasses add their own."""
+    """Options of every strategy in which a judge compares drafts. Subclasses add their own options."""
 
     seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
 
@@ -51,7 +51,7 @@ class Groups(Struct, frozen=True):
 
 
 def read_groups(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Groups, str] | Unreadable:
-    """Read groups. Each number from 1 to the question's fact `count` must be in exactly one group."""
+    """Read groups of numbers. Each number from 1 to the question's fact `count` must be in exactly one group."""
     reading = form.read_form(texts[-1], Groups)
     if isinstance(reading, Unreadable):
         return reading
@@ -71,15 +71,15 @@ def judge_question(
     limit: int = SHOWN_CHARS,
     **put: Any,
 ) -> Ask:
-    """Build the question to a judge.
+    """Build a question that asks a judge to compare or rate candidates.
 
     Args:
-        shown: The numbers of the candidates, in the order shown. A single candidate has no label.
-        texts: The candidates, by number.
-        task: The judge's task, with `{ratings}` for the form of the ratings. Defaults to rating.
-        criteria: The sentence of each criterion, by name. Defaults to all that the problem asks for.
+        shown: The numbers of the candidates, in the judge's order. A single candidate has no label.
+        texts: Maps the number of each candidate to its text.
+        task: The judge's task, with the placeholders `{by}` and `{ratings}`. Defaults to `RATE` or `RATE_ALONE`.
+        criteria: Maps the name of each criterion to a sentence. If empty, all that the problem asks for counts.
         limit: How many characters of each candidate the judge sees.
-        put: Further members of `Ask`, such as `sample`.
+        put: Other members of `Ask`, such as `sample`.
     """
     labels, is_alone = labels_of(len(shown)), len(shown) == 1
     heads = ["Answer"] if is_alone else [f"Candidate {label}" for label in labels]
@@ -104,7 +104,7 @@ def judge_question(
 
 
 def labels_of(count: int) -> list[str]:
-    """Return the labels of candidates in the order shown."""
+    """Return the labels of `count` candidates: letters or, for more than 26 candidates, numbers."""
     return [chr(ord("A") + place) if count <= 26 else str(place + 1) for place in range(count)]
 
 
@@ -116,7 +116,7 @@ def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) ->
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings by label, or the chosen candidate. At the last try, some ratings may be missing."""
+    """Read a judge's ratings by label, or the judge's choice. At the last try, some ratings may be missing."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)
@@ -137,7 +137,7 @@ def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, s
 
 
 def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
-    """Return a judge's ratings. They are empty if no reply is readable."""
+    """Return a judge's ratings. The ratings are empty if no reply is readable."""
     if not isinstance(reply, Reply):
         return Ratings(tuple(shown))
     judgement: Judgement = reply.value

@@ -5,8 +5,8 @@ Rule 2: a step with sub-steps is done only when all sub-steps are done.
 Rule 3: the last step is the conclusion. It is executed last, and only its execution ends the thinking.
 Rule 4: every thought evaluates the thought before it, except the first thought and the concluding thought.
 Rule 5: no step is lost. A step may be moved, split, reworded in place, or merged with its neighbors. An omitted step is
-        kept unchanged. A step without a status is done if its parent is done. Otherwise it keeps its earlier status, or
-        is pending if it is new.
+        kept unchanged. A step without a status is done if its parent is done. Otherwise, the step keeps its earlier
+        status, or is pending if the step is new.
 Each broken rule is reported as a sentence for the model that broke it.
 """
 
@@ -73,7 +73,7 @@ Plan = tuple[PlanStep, ...]
 
 
 def number_steps(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[str, PlanStep]]:
-    """Yield every step with its number (`2`, `2.1`), each before its sub-steps."""
+    """Yield (number, step) for every step; numbers are like `2` and `2.1`. A step comes before its sub-steps."""
     for place, step in enumerate(plan, 1):
         number = f"{prefix}{place}"
         yield number, step
@@ -86,7 +86,7 @@ def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
 
 
 def with_conclusion(plan: Plan) -> Plan:
-    """Add the conclusion to a plan in which no step is called the conclusion."""
+    """Add a conclusion at the end of a plan, unless a step is already called the conclusion."""
     if any(_CONCLUSION.match(step.description) for step in plan):
         return plan
     return (*plan, PlanStep("Conclusion", PENDING))
@@ -99,7 +99,7 @@ def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
 
 
 def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
-    """Yield a sentence for each rule that a plan breaks, regardless of the plan before it.
+    """Yield a sentence for each rule that a plan breaks. Earlier versions of the plan are not considered.
 
     Args:
         may_leave_open: Whether the conclusion may be done while other steps are open.
@@ -157,23 +157,23 @@ def with_plain_statuses(plan: Sequence[PlanStep], unsaid: str = "") -> Plan:
 
 
 def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-    """Merge a new version of a plan with the old version. Omitted steps are kept unchanged.
+    """Merge a new version of a plan with the old version. Steps that the new version omits are kept unchanged.
 
-    A step does not count as omitted if the new version has its name anywhere, or new steps at its position. If the new
-    version gives a step as done and without its old sub-steps, the old sub-steps are done too.
+    A step is not omitted if the new version has a step with its name, or new steps at its position. If the new version
+    has a step that is done and has no sub-steps, the sub-steps of the old version count as done and are dropped.
     """
     known = {_name(step): step for _, step in reversed(list(number_steps(before)))}
     return _Update(known, {_name(step) for _, step in number_steps(after)}).level(before, after)
 
 
 class _Update(Struct, frozen=True):
-    """The steps of the old plan by name, and the names in the new plan."""
+    """Merges two versions of a plan. `known` maps names to old steps. `there` has the names of the new steps."""
 
     known: dict[str, PlanStep]
     there: set[str]
 
     def level(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-        """Restore the omitted steps of a level to their places."""
+        """Merge one level of the plan: put the omitted steps back in their places."""
         found: list[PlanStep] = []
         names = [_names(before), _names(after)]
         for _, start, end, new_start, new_end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
@@ -186,7 +186,7 @@ class _Update(Struct, frozen=True):
         return tuple(found)
 
     def _lost(self, steps: Sequence[PlanStep]) -> list[PlanStep]:
-        """Return the steps missing from the new plan, each with its missing sub-steps."""
+        """Return the steps that are missing from the new plan, each with its missing sub-steps."""
         lost: list[PlanStep] = []
         for step in steps:
             parts = self._lost(step.sub_steps or ())
@@ -207,7 +207,7 @@ class _Update(Struct, frozen=True):
 
 
 def _names(plan: Sequence[PlanStep]) -> list[str]:
-    """Return the names of steps. The conclusion has a fixed name."""
+    """Return the names of steps. The conclusion always has the name `conclusion`."""
     names = [_name(step) for step in plan]
     return [*names[:-1], "conclusion"] if conclusion(plan) else names
 
@@ -231,8 +231,8 @@ def thought_faults(
     Args:
         plan: The plan after the thought; see `updated_plan`.
         first: Whether the thought has no predecessor to evaluate.
-        last: Whether it is the last possible thought, which may leave steps open.
-        evaluation: The evaluation of the previous thought. In English, the thinking may begin with it instead.
+        last: Whether this thought is the last possible thought, which may leave steps open.
+        evaluation: The evaluation of the previous thought. If empty, `thinking` may begin with an English evaluation.
     """
     if not thinking.strip():
         yield "`current_thinking` is empty"

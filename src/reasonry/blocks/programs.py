@@ -22,7 +22,7 @@ SANDBOX_TOOL: Final = "py_executor"
 WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."
 """The description of the sandbox for the author of a program."""
 UNAVAILABLE: Final = "sandbox_unavailable"
-"""The failure code of a tool without a sandbox."""
+"""The failure code of a call that needs a sandbox if no sandbox is available."""
 _FENCED: Final = lazy_pattern(
     r"^[ \t]*```[ \t]*(?:(?:python3?|py|repl)?[ \t]*\n(.*?)|[^\n]*\n.*?)(?:^[ \t]*```|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
@@ -31,11 +31,11 @@ _BLOCK: Final = lazy_pattern(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.MULTILINE | re
 _CODE: Final = lazy_pattern(r"(?:@|(?:async |export )?(?:def|class|function|fn|func) )|[^\n]*\n")
 """Matches the beginning of a definition, or of a text with several lines."""
 MAX_ERROR: Final = 1_500
-"""How many characters at the end of an error a model sees."""
+"""How many characters at the end of a traceback a model sees."""
 
 
 def program_in(text: str) -> str | None:
-    """Return the Python program of a text: its longest fenced block, or the text itself, or None."""
+    """Return the longest fenced program in a text, or the whole text if it is a program. Otherwise, return None."""
     fenced = map(dedent, _FENCED.findall(text))
     if blocks := [block for block in fenced if block.strip() and _parse(block) is not None]:
         return max(blocks, key=len).strip()
@@ -46,7 +46,7 @@ def program_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_in(text: str) -> str | None:
-    """Return the code of a text that is mostly code, without the fence and the text around it. Else return None."""
+    """If a text is mostly code, return the code without the fence and the other text. Otherwise, return None."""
     blocks = list(_BLOCK.finditer(text))
     if len(blocks) == 1:
         code = blocks[0][1]
@@ -56,7 +56,7 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return a key that equal code shares, made from the syntax tree or the lines. The key of a one-line text is empty.
+    """Return a key that is the same for code with equal syntax or equal lines. The key of a one-line text is empty.
 
     Args:
         is_code: Whether a text of one line counts as code too.
@@ -76,7 +76,7 @@ class ProgramReply(Struct, frozen=True):
 
 
 def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
-    """Read a program: in a fenced block, alone, or as data."""
+    """Read the program in the latest reply: in a fenced block, as the whole reply, or as JSON data."""
     program = program_in(texts[-1])
     if program is not None:
         return ProgramReply(program), "code"
@@ -108,18 +108,18 @@ class ProgramOutput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The last printed line, or else the value of the last line; empty after a failure."""
+        """The last printed line or, if nothing was printed, the value of the last line. Empty after an error."""
         shown = self.printed.strip() or ("" if self.value is None else str(self.value).strip())
         return "" if self.error else shown.rpartition("\n")[2]
 
     @property
     def fault(self) -> str:
-        """The reason why the answer is missing, if it is."""
+        """The reason why the output has no answer. Empty if there is an answer."""
         return self.error or ("" if self.text else "it printed nothing; print the answer")
 
 
 def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
-    """Return the output of an executed program."""
+    """Convert the result of the sandbox tool to the output of the program."""
     if isinstance(returned, Failed):
         return ProgramOutput(error=returned.message)
     if isinstance(returned.value, str):
@@ -133,10 +133,10 @@ def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
 
 
 def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[ProgramOutput]]:
-    """Run programs in parallel in the sandbox and return their outputs in order. Without a sandbox, the run fails.
+    """Run programs in parallel in the sandbox and return their outputs. If there is no sandbox, the run fails.
 
     Args:
-        programs: The programs, each by the id of the part of the result document that owns it.
+        programs: Maps the id of a part of the result document to the program of that part.
     """
     calls = [CallTool(SANDBOX_TOOL, {"code": code}, about) for about, code in programs.items()]
     returned = yield request(state, *calls, give_failures=True)

@@ -1,4 +1,4 @@
-"""The reader that the machine uses. It reads a reply as the reply's stage declares."""
+"""The reader that the machine uses. It reads each reply as the reply's stage declares."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -20,9 +20,9 @@ from ..reading.thinking import echo_in, without_thinking
 from ..text import repeats_itself
 
 UNMARKED_MODE: Final = "unmarked"
-"""The mode of an unmarked reply that is the answer as a whole."""
+"""The mode of a reply without a mark whose whole text counts as the answer."""
 _LEFT_OUT: Final = "left_out"
-"""The fact of a question that tells a stage's reader which entries were left out of a reply."""
+"""The key in `Ask.facts` that tells a stage's reader which entries of a reply were left out."""
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ T = TypeVar("T")
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
     """Read the latest reply as its stage declares.
 
-    At the last try, a text without a mark counts as the answer, with the mode `unmarked` (unless `wants_value`).
-    List entries that do not fit are then left out, and the (latest) reply that keeps the most entries counts.
+    At the last try, text without a mark counts as the answer (mode `unmarked`), unless `wants_value` is set. Other
+    replies are read without the list entries that do not fit. The (latest) reply with the most entries left counts.
 
     Args:
         replies: The replies to this question that count as tries, oldest first.
@@ -86,7 +86,7 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 
 
 def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
-    """Number the entries of a reply's list from 1, counting the entries that a reading in part left out."""
+    """Yield (number, entry) for a list in a reply. Entries that a partial reading left out have numbers too."""
     left_out = ask.facts.get(_LEFT_OUT, ())
     return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 
@@ -94,7 +94,7 @@ def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    # Material may contain marks, and objects with the form's fields.
+    # The prompt's material may contain marks and objects with the form's fields, so a task replaces the prompt here.
     shown = "\n".join((effect.system, effect.by_hand, effect.mark, effect.task or effect.prompt))
     problem = str(effect.facts.get("problem") or "")
     if reason := no_reply(texts[-1], shown.replace(problem or "\0", "")):
@@ -124,7 +124,7 @@ def _last_work(effect: Ask, texts: Sequence[str]) -> str:
 
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:
-    """Whether a reply is JSON that fits a schema exactly, without further members."""
+    """Whether a reply is JSON that fits a schema exactly, without additional members."""
     value = next((value for value, _ in json_values(text, whole=True)), None)
     known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
     return known and next(faults(value, form, "the answer"), None) is None

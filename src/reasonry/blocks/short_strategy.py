@@ -1,4 +1,4 @@
-"""Strategies with a single looping stage, made from a short generator: a loop of two prompts in ten lines.
+"""Make a strategy with one looping stage from a short generator, such as this loop of two prompts in ten lines.
 
     @reasonry.strategy
     def draft_and_critic(problem: str) -> Loop:
@@ -10,9 +10,9 @@
             draft = yield ask(f"Mend this fault: {fault} {draft}", name="mend")
         return draft
 
-The generator runs again over its earlier replies, like the body of any stage: given the same replies, it must ask the
-same questions. Each reply is recorded as a step under the name of its `ask`. After a refuted answer, the last questions
-are asked again, with the reason.
+Like the body of any stage, the generator is replayed with its earlier replies, so equal replies must lead to equal
+questions. Each reply is recorded as a step under the name of its `ask`. If a verifier refutes the answer, the last
+questions are asked again with the reason.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Prompt(Struct, Generic[T], frozen=True):
 
 Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
 """A run of a short strategy's function: it yields prompts, receives the replies, and returns the answer. `yield`
-returns text; `yield from` returns a reply of any type, typed."""
+returns text. `yield from` returns a reply of the prompt's type."""
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):
@@ -79,14 +79,14 @@ def ask(
 
     Args:
         name: The name of the step in the record.
-        reply: The type of the reply, for `yield from`: any type that JSON can hold. Defaults to text.
+        reply: The type of the reply, for `yield from`: any type that JSON can represent. Defaults to text.
     """
     form = None if reply is None else schema_of(reply)
     return Prompt(Ask(prompt, system, about=name, temperature=temperature, form=form), reply)
 
 
 def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
-    """Ask in parallel. `yield from` returns the replies in the order of the prompts."""
+    """Ask several questions in parallel. `yield from` returns the replies in the order of the prompts."""
     return (yield prompts)
 
 
@@ -118,7 +118,7 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
 
 
 def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tuple[Prompt[Any], ...]:
-    """Return the generator's next prompts after its replies so far, or raise StopIteration with its answer."""
+    """Replay the generator with its replies so far. Return its next prompts, or raise StopIteration with its answer."""
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:

@@ -1,6 +1,7 @@
 """Tool cards: tools as data, and the arguments of a call.
 
-Rule: no argument is lost. An unknown argument counts as the only (or only missing) argument, or the call is refused.
+Rule: no argument is dropped. An argument with an unknown name counts as the tool's only argument or as the only missing
+argument. Otherwise, the call is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ ANSWER = "finish"
 
 PROVER = "check_claim"
 _REASONERS = frozenset({PROVER, "py_executor"})
-"""Tools that work on the problem's own content and look nothing up."""
+"""Tools that work with the problem alone and look nothing up."""
 _PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
 _DATA_TYPES = {"array": list, "object": dict}
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
@@ -35,7 +36,7 @@ class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 def cards_text(cards: Sequence[ToolCard]) -> str:
-    """Render cards for a prompt: a signature, the description, and the description of each parameter."""
+    """Format cards for a prompt. Each card has a signature, a description, and a description of each parameter."""
     return "\n".join(map(_card_text, cards)) or "(no tools)"
 
 
@@ -49,18 +50,18 @@ def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
-    """Omit the prover of formal claims, whose description is long, if there are tools for lookups."""
+    """Return the cards to show. If any tool looks things up, omit the prover of formal claims, whose card is long."""
     looks_up = any(card.name not in _REASONERS for card in cards)
     return tuple(card for card in cards if card.name != PROVER or not looks_up)
 
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card with a name, or the only card with another spelling of the name: `Logic Kernel`, `search.`."""
+    """Return the card with this name, or the only card with another spelling of the name, such as `search.`."""
     return find_named(name, {card.name: card for card in cards})
 
 
 def no_such_tool(cards: Sequence[ToolCard], name: str) -> str:
-    """Return the message for an unknown tool, with the existing tools."""
+    """Return an error message for an unknown tool. The message lists the existing tools."""
     names = ", ".join(card.name for card in cards) or "none"
     return f"there is no tool {name[:80]!r}; the tools are: {names}"
 
@@ -86,12 +87,10 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
 
 
 def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call with the names and types of the tool.
+    """Return the arguments of a call with the names and types of the tool, or the fault of the call.
 
-    Case and underscores of a name do not matter. A tool's only argument may have any name.
-
-    Returns:
-        The arguments, or the fault of the call if an argument is unknown or a required argument is missing.
+    Case and underscores in a name do not matter. A tool's only argument may have any name. A call has a fault if an
+    argument is unknown or a required argument is missing.
     """
     properties = properties_of(card)
     if "properties" not in card.parameters or card.parameters.get("additionalProperties"):
@@ -120,7 +119,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert texts to the types in the card's schema where possible."""
+    """Convert arguments that are text to the types in the card's schema, where possible."""
     converted = dict(arguments)
     for name, schema in properties_of(card).items():
         kind, value = schema.get("type") if isinstance(schema, dict) else None, arguments.get(name)
@@ -135,13 +134,13 @@ def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any
 
 
 def properties_of(card: ToolCard) -> dict[str, Any]:
-    """Return the schemas of the arguments, by name."""
+    """Map the name of each argument to its schema."""
     found = card.parameters.get("properties")
     return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
 
 def signature(card: ToolCard) -> str:
-    """Return the signature of a tool: `search(query: string, limit?: integer)`."""
+    """Return the signature of a tool, such as `search(query: string, limit?: integer)`."""
     required = card.parameters.get("required", ())
     parts = [
         f"{name}{'' if name in required else '?'}: {_type_text(schema if isinstance(schema, dict) else {})}"

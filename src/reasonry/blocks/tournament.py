@@ -1,18 +1,18 @@
-"""Tournaments: the next candidates for a judge to compare, and the leader.
+"""Tournaments: choose the candidates that a judge compares next, and find the leader.
 
-`halving`    A judge rates up to eight candidates at once. There are as many such questions as candidates, so that each
-             candidate is once in each position. The better half enters the next level, where the ratings so far still
-             count (sequential halving of Karnin, Koren and Somekh, ICML 2013).
-`heats`      A judge rates up to eight candidates at once, in both orders. The best of each heat enters the next level.
+`halving`    A judge rates a heat of n candidates (at most eight) n times, so that each candidate is once in each
+             position. The better half of each heat enters the next level, where the ratings so far still count
+             (sequential halving of Karnin, Koren and Somekh, ICML 2013).
+`heats`      A judge rates a heat of up to eight candidates twice, in opposite orders. The best enters the next level.
 `points`     A judge rates each candidate alone.
 
 Rule 1: the order in which a judge sees candidates depends only on the seed and on the numbers of the candidates.
-Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes (the weight
-        that `bench/selection.py` found best for few and many right drafts). On a tie, the shorter text wins, then the
-        earlier candidate.
+Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes.
+        `bench/selection.py` found that a quarter is the best weight, whether few or many drafts are right. On a tie,
+        the shorter text wins. If the lengths are equal too, the earlier candidate wins.
 Rule 3: the next questions depend only on the verdicts so far, so no question is asked twice.
-Rule 4: the first contender leads at first: in `points` until the end of the tournament, in `heats` until it loses a
-        heat, and in `halving` until a judge who sees both rates another candidate better.
+Rule 4: the first contender leads at the start. In `points`, it leads until the tournament ends; in `heats`, until it
+        loses a heat; in `halving`, until another candidate of its heat has a better score.
 Rule 5: a candidate that does not enter the next level ranks below all candidates that enter it.
 """
 
@@ -29,7 +29,7 @@ Rules = Literal["halving", "heats", "points"]
 ROOM = 100_000
 """How many characters all candidates of one question may have together."""
 HEAT = 8
-"""The most candidates in one question."""
+"""How many candidates one question may have."""
 
 VOTES = 0.25
 """The weight of the logarithm of a candidate's share of the votes. The mean preference has the weight 1."""
@@ -38,9 +38,9 @@ MIDDLE = 5.5
 
 
 class Ratings(Struct, frozen=True):
-    """A judge's ratings of candidates, from 1 to 10, in the order shown. They are empty without a readable reply.
+    """A judge's ratings of the candidates in one question, from 1 to 10, in the order of `shown`.
 
-    The rating of an unrated candidate is None, which counts as the middle of the scale.
+    A missing rating is None and counts as the middle of the scale. Without a readable reply, `ratings` is empty.
     """
 
     shown: tuple[int, ...]
@@ -49,11 +49,11 @@ class Ratings(Struct, frozen=True):
 
     @property
     def counted(self) -> list[float]:
-        """The ratings, with the middle for unrated candidates."""
+        """The ratings, with the middle of the scale in place of each missing rating."""
         return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
-        """Return a candidate's mean preference over its rivals, from 0 to 1, or without rivals its rating so scaled."""
+        """Return a candidate's mean preference over its rivals, from 0 to 1. Without rivals, use its scaled rating."""
         if not self.ratings:
             return 0.5
         rivals = self.counted
@@ -72,12 +72,12 @@ class Contender(Struct, frozen=True):
 
 
 def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
-    """Shuffle numbers by a seed."""
+    """Shuffle numbers. The order depends only on the numbers and the seed."""
     return sorted(numbers, key=lambda number: sha256(f"{seed}, {number}".encode()).digest())
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return the share of other candidates ranked below a candidate, averaged over its judges; 0 without judges."""
+    """Return the share of other candidates with a lower rating, averaged over verdicts, or 0 without verdicts."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
@@ -88,14 +88,14 @@ def borda(number: int, verdicts: Sequence[Ratings]) -> float:
 
 
 def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict[int, float]:
-    """Return the score of each candidate, the leader first."""
+    """Map each candidate to its score, best candidate first."""
     score = {each.number: _score(each, verdicts) for each in contenders}
     ranked = sorted(contenders, key=lambda each: (-score[each.number], each.length, each.number))
     return {each.number: score[each.number] for each in ranked}
 
 
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
-    """Return the score of a candidate from its verdicts and from assumed values of missing preferences."""
+    """Return the score of a candidate. `missing` has assumed preferences in place of missing verdicts."""
     number = contender.number
     had = [each.preference(number) for each in verdicts if each.ratings and number in each.shown]
     counted = [*had, *missing] or [0.5]
@@ -106,7 +106,7 @@ class Tournament(Struct, frozen=True):
     """The state of a tournament.
 
     Attributes:
-        contenders: The candidates, the leader so far first.
+        contenders: The candidates. The first contender leads at the start (rule 4).
         verdicts: The judge's ratings so far.
     """
 
@@ -121,14 +121,14 @@ class Tournament(Struct, frozen=True):
         return seeded_order([each.number for each in self.contenders], self.seed)
 
     def next_questions(self) -> list[tuple[int, ...]]:
-        """Return the next questions for a judge, each a tuple of candidates in the order shown; empty at the end."""
+        """Return the next questions. Each is a tuple of candidates in the order shown. At the end, there are none."""
         if self.rules != "points":
             return self._bracket()[0]
         judged = {verdict.shown for verdict in self.verdicts}
         return [(number,) for number in self.order if (number,) not in judged]
 
     def leader(self) -> int:
-        """Return the leader so far by rule 4: the first contender, or the contender that has overtaken it."""
+        """Return the leader so far by rule 4: the first contender, or the contender that has overtaken the first."""
         leader = self.contenders[0].number
         _, beaten, out = self._bracket() if self.rules != "points" else ([], {}, [])
         while leader in beaten:
@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the leader, even if the tournament is unfinished or lacks verdicts that could change the leader."""
+        """Return the leader so far. In `points`, the winner leads only if no missing verdict could matter."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -148,7 +148,7 @@ class Tournament(Struct, frozen=True):
         return next(iter(self.standings())) if is_over else self.leader()
 
     def standings(self) -> dict[int, float]:
-        """Return the final score of each candidate, the winner first."""
+        """Map each candidate to its final score, winner first."""
         found = scores(self.contenders, self.verdicts)
         winner, out = next(iter(found)), list[int]()
         if self.rules != "points":
@@ -160,7 +160,7 @@ class Tournament(Struct, frozen=True):
         """Whether no missing verdict can change the leader.
 
         Args:
-            brought: The verdicts so far, by the index of their question.
+            brought: Maps the index of a question in `questions` to the verdict that has arrived.
         """
         rivals, verdicts = self.contenders, self.verdicts
         if self.rules != "points":
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the open questions of the first open level, the winner for each loser, and the ranking of losers."""
+        """Return the questions of the first unfinished level, a map from losers to winners, and the losers by rank."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

@@ -1,8 +1,8 @@
-"""The reason for a result: a sentence for people, with the numbers of the thoughts that it rests on.
+"""The reason for a result: a sentence for display, with the numbers of the thoughts on which the result rests.
 
 Rule 1: a reason is a pure function of a run's conclusion, thoughts and options, so a replay gives the same reason.
 Rule 2: a reason names its thoughts as "thought 2" or "thoughts 2, 3 and 5", which a page can link.
-Rule 3: a reason quotes only a field of a model's form or a tool's result, and cuts it after a whole word.
+Rule 3: a reason quotes only fields of a model's reply and results of tools. A quotation is cut after a whole word.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Shorten a field of a reply or a tool's result for the end of a sentence. A text with JSON becomes empty."""
+    """Return the beginning of a text, after `before`, to end a sentence. If the text has JSON, return an empty text."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
@@ -54,7 +54,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
 
 
 def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
-    """Return the number of the thought with this answer, else with the last answer, else of the last thought, or 0."""
+    """Find the first thought with `answer`, or the last with an answer, or the last thought. Return its number or 0."""
     giving = [n for n, each in enumerate(thoughts, 1) if each.data.get("answer") is not None]
     same = [n for n in giving if thoughts[n - 1].data["answer"] == answer]
     return (same[:1] or giving[-1:] or [len(thoughts)])[0]
@@ -63,7 +63,7 @@ def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
 def _check_of(
     end: Conclusion, later: Sequence[tuple[int, Thought]], options: Mapping[str, Any]
 ) -> tuple[str, int]:
-    """Return the check of a chain's answer, and the number of its thought or 0."""
+    """Describe how a chain's answer was checked. Return the text and the number of the checking thought, or 0."""
     if end.certainty == "proved":
         return "a verifier confirmed it", 0
     if unchecked := end.document.get("unchecked"):

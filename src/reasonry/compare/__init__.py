@@ -6,6 +6,6 @@ problem_set     the problems that a user names, from a file or a data set
 comparison      runs every strategy on every problem, reuses stored runs, and estimates the missing runs
 standings       the accuracy of each strategy, its uncertainty, and its price
 recorded_table  a comparison in one file, from which anyone can compute the table again
-trial_table     the table of problems × strategies, which the store keeps while it fills
-explore         walks every path of a strategy to a given depth, without side effects: a test for its author
+trial_table     the table of problems × strategies, which the store keeps while the comparison runs
+explore         walks every path of a strategy to a given depth, without side effects, as a test for strategy authors
 """

@@ -1,10 +1,10 @@
-"""Comparisons run every strategy on every problem. The request of each run identifies the run.
+"""Comparisons run every strategy on every problem, but do not repeat the runs that the store already has.
 
-Rule 1: the id of a run's session is derived from the run's request: strategy, problem, options, budget, participants.
-        The store can thus find the existing runs. The table of trials is for observers only.
-Rule 2: ended runs are not repeated and interrupted runs continue, so a repeated comparison pays only for missing runs.
+Rule 1: the id of a run's session is a digest of the run's request: strategy, problem, options, prompts, budget and
+        participants. A comparison finds its existing runs by these ids. The table of trials is only for observers.
+Rule 2: a repeated comparison resumes interrupted runs and does not repeat ended runs, so it pays only for the rest.
         Problems and strategies may be added between two calls.
-Rule 3: each call judges all answers again, so a different judge costs nothing. Only the judge `model` needs runs.
+Rule 3: each call judges all answers again, so a change of the judge costs nothing. Only the judge `model` needs runs.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from .standings import Report, Trial, failure_of, trial_of
 from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
-"""The most characters of an answer that the judge `model` is shown."""
+"""The most characters of an answer that the judge `model` sees."""
 
 REPLY_TOKENS = 200
 """The fewest tokens that an estimate assumes for a reply."""
@@ -61,7 +61,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A requested run of a strategy on a problem. `key` is the id of its session; a repeated run adds a suffix."""
+    """A run that a comparison needs. `key` is the id of the run's session. A repeated run gets the id with a suffix."""
 
     item: Item
     strategy: str
@@ -72,7 +72,7 @@ class Job(NamedTuple):
 
 
 class Spending(Observer):
-    """Counts the usage of a comparison's runs in this call, and notes reasons for delays."""
+    """Adds up the usage of all runs of a comparison during one call, and reports the reasons for delays to the user."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
@@ -94,13 +94,13 @@ class Spending(Observer):
 
     @property
     def spent(self) -> Usage:
-        """The usage of all runs: ended, active and cut off."""
+        """The usage during this call of all runs: ended runs, active runs, and runs that were cut off."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 
 
 def check_strategies(names: Iterable[str], app: App) -> list[str]:
-    """Return the canonical names of the strategies to compare, `auto` included.
+    """Return the canonical names of the strategies to compare. `auto` is also a valid name.
 
     Raises:
         UsageError: No strategy is named, or a strategy is unknown or named twice.
@@ -119,16 +119,16 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
 
 
 class Comparison:
-    """A comparison whose runs are in the store of an app.
+    """A comparison of strategies on problems. The store of the app keeps the runs.
 
     Args:
         strategies: Names returned by `check_strategies`.
-        request: The request of each run, without problem and strategy. Its prompts must fit every strategy.
-        judge: A value of `--judge`. Empty means the judge of the data set, or `exact` if there is none.
+        request: The request for each run, except the problem and the strategy. Its prompts must fit every strategy.
+        judge: A value of `--judge`. If empty, the data set's judge is used. If the data set has none, `exact` is used.
         series: A name for this series of runs. A new name runs everything again and keeps the earlier runs.
         retry_failed: Whether to repeat runs and verdicts that failed because of a provider or a tool.
-        total_usd: The limit on the spending of this call, in US dollars. Once it is reached, no further run starts.
-        note: Called with the result of each run, and with reasons for delays.
+        total_usd: The limit on the spending of this call, in US dollars. At the limit, no more runs start.
+        note: Called with a line of text about the result of each run, and about the reason for each delay.
 
     Raises:
         UsageError: A problem, a strategy or the judge is invalid. Nothing was run.
@@ -208,12 +208,12 @@ class Comparison:
 
     @property
     def id(self) -> str:
-        """The id of this comparison's table. Comparisons with the same runs and the same judge share a table."""
+        """The id of this comparison's table. Comparisons with the same data set, judge and runs share a table."""
         asked = (self.problems.name, self.judged_by, [job.key for job in self.jobs])
         return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
     def report(self) -> Report:
-        """Return the report so far."""
+        """Return the report with the results so far."""
         order = self.jobs[0].order
         facts = {
             "kind": "comparison",
@@ -243,12 +243,12 @@ class Comparison:
         )
 
     async def missing(self) -> list[Job]:
-        """Return the jobs whose run has not ended or does not exist."""
+        """Return the jobs whose runs do not exist or have not ended."""
         found = [(job, (await self._find(job.key))[0]) for job in self.jobs]
         return [job for job, row in found if row is None or row.status not in ENDED]
 
     async def run(self) -> Report:
-        """Run the missing jobs.
+        """Run the missing jobs, judge all answers, and return the report.
 
         Raises:
             ReasonryError: The store cannot be used, or another process drives one of the runs.
@@ -284,7 +284,7 @@ class Comparison:
         self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
-        """Return a job's result from the store, or run the job. Return None if the spending limit is reached."""
+        """Return the result of a job. If the store has none, run the job. At the spending limit, return None."""
         row, session_id = await self._find(job.key)
         if row is not None and row.status in ENDED:
             self.reused += is_counted
@@ -297,7 +297,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the last run with a key, or None if a new run is needed, and the session id for a new run."""
+        """Return the latest run for a key (None if a new run is needed), and the session id for a new run."""
         found, session_id = "", key
         for attempt in count(2):
             try:
@@ -314,7 +314,7 @@ class Comparison:
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
-        """Return the trial of a run with the judge's verdict, or None if the spending limit is reached."""
+        """Return the judged trial of a run. Return None if the spending limit prevents a call of the judge model."""
         run = (await self.engine.read(result.run_id)).run
         trial = trial_of(job.item, job.strategy, run, result, self.judge)
         if self.judge is not None or trial.answer is None:
@@ -331,7 +331,7 @@ class Comparison:
         return Participants(model=named.judge_model or named.model, price=named.prices)
 
     async def _ask_judge(self, item: Item, answer: str) -> Result | None:
-        """Return the result of asking the judge model for yes or no, or None if the spending limit is reached."""
+        """Ask the judge model for yes or no, and return the result. If the spending limit is reached, return None."""
         expected = "" if item.expected is None else f"Right answer: {item.expected}\n\n"
         strategy, options = SHORT_ANSWER
         request = RunRequest(
@@ -374,7 +374,7 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
 
 
 def _rehearse(app: App, order: Begun) -> Usage:
-    """Return the usage of a run that answers every question with the stage's example."""
+    """Return the usage of a simulated run in which each question gets the example reply of its stage."""
     stages = [
         stage for strategy in reversed(strategies_in(order, app.strategies)) for stage in strategy.stages
     ]

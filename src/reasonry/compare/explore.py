@@ -1,14 +1,14 @@
-"""Walks every path of a strategy to a given depth: a test for the strategy's author, over the pure machine.
+"""A test for strategy authors. It walks every path of a strategy to a given depth, and checks the laws below.
 
-The depth of a path counts its unusual outcomes. The usual outcomes are the first fitting reply, the first result of a
-tool, and the verdict `unknown`. Each path is walked without a limit on calls, with each limit from one call up, and
-with a cancellation and a time-out at each point. Equal points are walked only once.
+The depth of a path is its count of unusual outcomes. The usual outcomes are the first fitting reply, the first result
+of a tool, and the verdict `unknown`. All paths are walked without a limit on calls, and again with each limit from one
+call up. At each point, a cancellation is also tried, and (without a limit) a time-out. Equal points are walked once.
 
 Law 1: a run does not take more calls than its limit.
-Law 2: a run ends with a reason. It is `done` only if it has an answer, `failed` only if not. No stage body raises.
+Law 2: a run ends with a reason. It is `done` only if it has an answer, and `failed` only if not. No stage body raises.
 Law 3: an answer that a verifier refuted is never given.
 Law 4: an answer comes from the last stage, is proved, or is marked as the best so far.
-Law 5: a run that can be closed keeps its answer at a limit on calls, even if the last reply is unusable.
+Law 5: if a limit on calls ends a run that can be closed, the run keeps its answer, even after an unusable last reply.
 Law 6: if a crash between any two events interrupts a run, the resumed run equals the uninterrupted run.
 """
 
@@ -30,7 +30,7 @@ from ..core.strategy import Strategy
 from ..strategies import STRATEGIES
 
 MAX_EVENTS: Final = 500
-"""The most events of a path. A run with more events counts as endless."""
+"""The most events on a path. A run that has more events counts as endless."""
 _USAGE: Final = Usage(usd=0.01)
 _LOST: Final[dict[str, Event]] = {
     "unreadable": Answered("{{{[", usage=_USAGE),
@@ -45,7 +45,7 @@ _RULED: Final[dict[str, Event]] = {
 
 
 class Explored(Struct, frozen=True):
-    """The broken laws with their paths (shortest first), the edges that no path took, and counts of the walk."""
+    """The result of `explore`: broken laws with their paths (shortest first), edges that no path took, and counts."""
 
     faults: tuple[str, ...]
     untaken: tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point of a path. `left` is how many unusual outcomes may follow, and `ruled` has the verdicts on answers."""
+    """A point on a path. At most `left` unusual outcomes may follow. `ruled` maps verified answers to verdicts."""
 
     snapshot: Snapshot
     left: int
@@ -70,12 +70,12 @@ def explore(
     options: Mapping[str, Any] | None = None,
     outcomes: Callable[[Pending], Sequence[Any]] = lambda _: (),
 ) -> Explored:
-    """Walk every path of a strategy.
+    """Walk every path of a strategy on the pure machine, to a given depth, and return the laws that are broken.
 
     Args:
         options: The strategy's options by name.
-        outcomes: Returns outcomes to try, as data or text: for a question, replies to try before the example of the
-            question's stage; for a tool call, results.
+        outcomes: Returns more outcomes to try for an effect, as data or text. For a question, these are replies, which
+            are tried before the example of the question's stage. For a tool call, these are results.
     """
     walk, chosen, limit = _Walk(strategy, outcomes), read_options(strategy, options or {}), 0
     while limit <= walk.most_calls:
@@ -93,7 +93,7 @@ class _Walk:
         self.taken, self.states, self.faults = set[tuple[str, str]](), set[bytes](), set[str]()
 
     def take_paths(self, options: Struct, depth: int, limit: int) -> None:
-        """Walk every path under a limit on calls, where 0 means no limit."""
+        """Walk every path with a limit on calls. 0 means no limit."""
         problem, left = "Use 4, 6 and 1 to make 24", limit or None
         first = begin(self.strategy, problem, options, strategies=self.known, calls_left=left)
         self.taken.update(first.edges)
@@ -135,7 +135,7 @@ class _Walk:
     def _apply(
         self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event, unless the event is a reply that should fit its question and does not."""
+        """Yield the point after an event. Yield nothing for a reply that should fit its question but does not fit."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

@@ -59,11 +59,11 @@ def read_dataset(text: str, name: str) -> list[Item]:
 
 
 Judge = Callable[[Item, str], bool]
-"""Decides whether an answer to a problem is right. A judge is a pure function, which the judge `model` is not."""
+"""Decides whether an answer to a problem is right. A `Judge` is a pure function, so the judge `model` is no `Judge`."""
 
 
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
-    """Return a judge that parses the given answer and the right answer, and compares the results."""
+    """Return a judge that applies `read` to an answer and to the right answer, and compares the results."""
     return lambda item, answer: read(answer) == read(item.expected or "")
 
 
@@ -84,12 +84,12 @@ def check_items(items: Sequence[Item], spec: str) -> None:
 
 
 def says_the_same(item: Item, answer: str) -> bool:
-    """`exact`: whether the two answers agree. Case, names of units and number formats are ignored."""
+    """The judge `exact`: whether an answer means the right answer. Case, unit names and number formats are ignored."""
     return agree(normalise(item.expected or ""), normalise(answer))
 
 
 def is_the_number(item: Item, answer: str) -> bool:
-    """`numeric`: whether the last numbers of both answers are equal. Units are ignored."""
+    """The judge `numeric`: whether an answer and the right answer have equal last numbers. Units are ignored."""
     wanted, found = number_in(item.expected or ""), number_in(answer)
     if wanted is None or found is None:
         return False
@@ -97,10 +97,10 @@ def is_the_number(item: Item, answer: str) -> bool:
 
 
 def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
-    """Whether an answer, as an expression or as moves, makes a target from the problem's numbers, each used once.
+    """Whether an answer (an expression or steps) makes a target and uses each number of the problem once.
 
     Args:
-        target: The target in `arithmetic:TARGET`. None for the target that the problem states.
+        target: The target in `arithmetic:TARGET`. If None, the target that the problem states is used.
     """
     puzzle = read_puzzle(item.problem)
     claim = Verify(item.problem, (*answer.splitlines(), answer), final=True)
@@ -110,7 +110,7 @@ def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
 
 
 def number_in(text: str) -> Fraction | None:
-    """Return the value of the last number in a text, or None. Forms such as `1,000`, `$5.50` and `3/4` are read."""
+    """Return the last number in a text, or None if there is none. `1,000`, `$5.50` and `3/4` are read as numbers."""
     quantity = normalise(text).quantity
     if quantity is not None:
         return quantity.number
@@ -119,7 +119,7 @@ def number_in(text: str) -> Fraction | None:
 
 
 def judged_answer(document: Mapping[str, Any]) -> str | None:
-    """Return the text to judge: the answer, or the best so far if a limit stopped the run."""
+    """Return the answer to judge. If a limit stopped the run, return the best answer so far."""
     is_stopped = (document.get("outcome"), document.get("status")) == ("stopped", "done")
     return document.get("best_answer" if is_stopped else "answer")
 

@@ -1,7 +1,7 @@
-"""`gym/NAME`: problems of the package `reasoning-gym`, made and judged in a separate process.
+"""The data sets `gym/NAME`. A separate process makes and judges their problems with the package `reasoning-gym`.
 
-Importing the package takes seconds and 300 MB, so this process never imports it. A data set is offered only if its own
-answers get the full score and empty answers get none; `bench/gym_whitelist.py` checks the list.
+Importing the package takes seconds and 300 MB, so only the separate process imports it. A data set is offered only if
+its own answers get the full score and empty answers get almost no score; `bench/gym_whitelist.py` checks the list.
 """
 
 import json
@@ -34,11 +34,11 @@ for line in sys.stdin:
         score = 0  # It expects another form of answer.
     print(json.dumps(score), file=out, flush=True)
 """
-"""The program of the process: it prints all problems, then the score of each answer."""
+"""The program of the separate process. It prints all problems, and then the score of each answer that it reads."""
 
 
 def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
-    """Return the problems of a data set and their judge. The process ends once the judge is garbage-collected.
+    """Return the problems of a data set and their judge. The separate process ends once the judge is garbage-collected.
 
     Raises:
         MissingExtraError: The package is not installed.

@@ -18,13 +18,13 @@ DEFAULT_SIZE, MAX_SIZE = 30, 10_000
 
 
 class ProblemSet(Struct, frozen=True):
-    """Problems with their judge and tools.
+    """The problems of a comparison, and the judge and the tools that belong to them.
 
     Attributes:
-        judge: The judge of the data set, if any. The user can name another judge. Without both, `exact` is used.
-        tools: The tools that the problems mention. Every run gets them.
-        strategies: The default of `--strategies`.
-        seed: The seed of the data set. `level` is the level of the data set.
+        judge: The judge of the data set, or None. The user can choose another judge. If neither exists, `exact` judges.
+        tools: The tools that the problems mention. Every run gets these tools.
+        strategies: The strategies to compare if the user does not give `--strategies`.
+        seed: The seed of a generated data set. `level` is the difficulty of its problems.
     """
 
     name: str
@@ -40,7 +40,7 @@ def find_judge(name: str) -> Judge | None:
     """Return the judge for a value of `--judge` or a data set's name. Return None for `model` and for `gym/NAME`.
 
     Raises:
-        UsageError: The judge is unknown; `choices` has the forms.
+        UsageError: The judge is unknown. `choices` of the error has the valid forms.
     """
     kind, _, rest = name.partition(":")
     judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
@@ -55,10 +55,10 @@ def find_judge(name: str) -> Judge | None:
 
 
 def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
-    """Open a data set by NAME, NAME:SIZE or gym/NAME:SIZE.
+    """Open a data set that the user writes as NAME, NAME:SIZE or gym/NAME:SIZE.
 
     Raises:
-        UsageError: The data set is unknown (`choices` has the names), or the size is illegal.
+        UsageError: The data set is unknown (`choices` has the names), or its size or level is illegal.
         MissingExtraError: `gym/…` needs reasoning-gym, which is not installed.
     """
     name, colon, number = written.strip().partition(":")

@@ -1,10 +1,10 @@
-"""Recorded tables: a comparison in one file, from which anyone can compute the table again without a model.
+"""A recorded table is a comparison in one file. Anyone can compute the table again from the file, without a model.
 
-Rule 1: the file contains the settings, the problems with their right answers, and the events of each run, with a digest
-        for each question. To score a file again, the current strategies replay the events, and each answer is read and
-        judged again. This uses no clock, model, tool or store.
-Rule 2: each line ends with a seal, a digest of the line and of all lines before it, so a changed line is found. The
-        seal cannot prove that the named model made the replies.
+Rule 1: the file contains the settings, the problems with their right answers, the events of each run, and a digest of
+        each question. To score a file again, the current strategies replay the events, and each answer is read and
+        judged again. The replay uses no clock, model, tool or store.
+Rule 2: each line ends with a seal. The seal is a digest of this line and all earlier lines, so it reveals a changed
+        line. A seal cannot prove that the named model made the replies.
 Rule 3: the answers are stored as lines of a recording, so the model `recorded:FILE` can replay the file.
 """
 
@@ -34,7 +34,7 @@ from .standings import Report, Trial, trial_of
 
 _SEAL = b',"seal":"'
 _KINDS: dict[str, Any] = {"plan": Report, "problem": Item, "entry": Entry, "trial": Trial}
-"""The parts of a table: a report without problems and trials, the problems, and each run's entries and trial."""
+"""The types of the parts of a table. The plan is a report that has no problems and trials."""
 
 
 async def recorded_table(engine: Engine, report: Report) -> str:
@@ -63,7 +63,7 @@ def _line(kind: str, part: Any) -> TableLine:
 
 
 def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
-    """Return the questions among `requests`, by id. Each is a recording with an empty answer."""
+    """Return the questions among `requests` as recordings with empty answers. The keys are the ids of the questions."""
     found = dict[str | None, Recording]()
     for request in requests:
         if isinstance(request.effect, Ask):
@@ -75,12 +75,12 @@ def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
 
 
 async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
-    """Check that the runs of a complete comparison asked every question of its recordings.
+    """Check that a complete comparison asked every question in the recordings among `models`.
 
-    If a limit ended one of the runs, lines may be left over, and the check is skipped.
+    If a limit ended one of the runs, the recordings may have unused lines, so nothing is checked.
 
     Raises:
-        ModelError: `script_left_over` names the lines and their stages.
+        ModelError: `script_left_over`: a recording has unused lines. The message has the lines and their stages.
     """
     recordings = [model for model in models if isinstance(model, RecordedModel)]
     asked = set[Any]()
@@ -106,7 +106,7 @@ def score_again(path: str, strategies: Registry) -> Report:
     Raises:
         UsageError: The file cannot be read.
         ConflictError: `recording_changed`: a line has changed, or the current strategies lead to a different trial.
-            `line` is the position of this line, counted from 1.
+            The error's `line` is the position of the first bad line, counted from 1.
     """
     lines = read_regular_file(path, MAX_FILE_BYTES, label="table", option="rescore").splitlines(keepends=True)
     table, seal, number = _Scoring(strategies), b"", 1
@@ -130,7 +130,7 @@ def score_again(path: str, strategies: Registry) -> Report:
 
 
 class _Scoring:
-    """Takes a recorded table line by line, and replays and checks its runs."""
+    """Reads a recorded table line by line, replays the runs of the table, and checks their trials."""
 
     plan: Report
     run: Run
@@ -166,7 +166,7 @@ def _check_trial(recorded: Trial, item: Item, run: Run, judge: Judge | None) -> 
     """Check that a replayed run still leads to its recorded trial.
 
     Raises:
-        ConflictError: The run is about another problem, or leads to another trial. The message has the differences.
+        ConflictError: The run is about another problem, or its trial differs. The message lists the differences.
     """
     if run.begun.problem != item.problem:
         raise ConflictError(f"the run is not about the problem {recorded.item}")

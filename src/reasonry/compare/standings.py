@@ -1,9 +1,9 @@
-"""Standings of strategies: their accuracy with its uncertainty, and their price.
+"""Computes the standing of each strategy: the accuracy, the uncertainty of the accuracy, and the price.
 
-Rule 1: an accuracy has an interval. Two strategies differ by the problems that only one of them solved. Problems that
-        both or neither solved say nothing about their difference.
-Rule 2: `right` is about the given answer, `any_right` about every candidate: the answer, the candidates of a search,
-        the answers in a vote.
+Rule 1: each accuracy has a 95 % interval. A test of two strategies counts only the problems that one strategy alone
+        solved. Problems that both solved or that neither solved show no difference.
+Rule 2: `right` tells whether the given answer is right. `any_right` tells whether any candidate is right: the answer, a
+        candidate of a search, or an answer in a vote.
 Rule 3: a run without an answer, and an answer without a verdict, count as not right.
 Rule 4: a strategy that was never right is not worth any price, so it is never on the Pareto front.
 """
@@ -25,17 +25,17 @@ from ..text import clip
 from .grading import Item, Judge, all_found, judged_answer
 
 SIGNIFICANT = 0.05
-"""The significance level."""
+"""The significance level: a difference with a higher p-value may be due to chance."""
 MAX_REASONS, REASON_CHARS = 5, 200
-"""The most reasons for missing answers per strategy, and the most characters of each."""
+"""How many reasons for missing answers a report gives per strategy, and the most characters of a reason."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """A run of a strategy on a problem.
+    """The result of a run of a strategy on a problem.
 
     Attributes:
-        right: The verdict, or None if the judge could not decide.
-        any_right: Whether any candidate was right, or None if the candidates were not checked.
+        right: Whether the answer is right, or None if the judge could not decide.
+        any_right: Whether any candidate is right, or None if the candidates were not checked.
         usd: The cost in US dollars, or None if the price is unknown.
     """
 
@@ -57,42 +57,42 @@ class Trial(Struct, frozen=True, kw_only=True):
     asked_again: int = 0
     """How many replies answered a question that was asked again after an unusable reply."""
     unread: int = 0
-    """How many first replies were unusable."""
+    """How many replies were unusable. Replies to a question that was asked again do not count."""
     ran: str = ""
     """The strategy that ran. If `strategy` is `auto`, this is the strategy that `auto` chose."""
     code: str | None = None
     """The code of an external failure that prevented the answer or the verdict."""
     detail: str = ""
-    """The reason why the run ended, as a text for people."""
+    """The reason why the run ended, as a text for display."""
     began_at_ms: int = 0
     is_thin: bool = False
     """Whether the answer won a vote in which no two votes agreed."""
     share_up: float | None = None
-    """The share of a cascade's possible steps to a more expensive model that were taken."""
+    """For a cascade: the share of the possible steps to a more expensive model that the run took."""
 
     @property
     def verdict(self) -> str:
-        """The result in a few words."""
+        """The verdict and the answer, or the reason for a missing answer, in a few words."""
         verdict = {True: "right", False: "wrong", None: "not judged"}[self.right]
         return f"no answer · {self.why_no_answer}" if self.answer is None else f"{verdict} · {self.answer}"
 
     @property
     def why_no_answer(self) -> str:
-        """The reason for a missing answer: the termination reason with its details."""
+        """The reason for a missing answer: the termination reason, the error code and the details."""
         reasons = [] if self.reason == "error" and (self.code or self.detail) else [self.reason]
         reasons += [self.code] if self.code and self.code != self.reason else []
         return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
 
 
 def failure_of(result: Result, run: Run) -> str | None:
-    """Return the code of the external failure (provider, tool) behind a failed run, if any."""
-    # A strategy that handles failures may end for a reason of its own.
+    """Return the code of the failure (of a provider or a tool) that made a run fail, or None."""
+    # A strategy that handles a failure may end the run with another reason, which has no code.
     codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
     return (result.termination.code or next(reversed(codes), None)) if result.status == "failed" else None
 
 
 def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
-    """Return the trial of a run that has ended. Without `judge` (a model judges), the answer has no verdict yet."""
+    """Return the trial of a run that has ended. If `judge` is None (a model judges), the answer has no verdict yet."""
     document, usage = result.document(), result.usage
     answer = judged_answer(document)
     verdicts = [] if judge is None else [judge(item, found) for found in all_found(document)]
@@ -130,7 +130,7 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
 
 
 class Gain(Struct, frozen=True):
-    """The gain of a strategy over `direct`, and its price.
+    """The gain in accuracy of a strategy over the strategy `direct`, and the price of this gain.
 
     Attributes:
         points: The difference of the accuracies, in percentage points.
@@ -144,30 +144,30 @@ class Gain(Struct, frozen=True):
 
     @property
     def cost(self) -> str:
-        """The gain with its cost in a few words."""
+        """The gain and its cost, such as `+12 for 3.5× tokens`."""
         times = "" if self.times is None else f" for {self.times:.1f}× tokens"
         return f"{self.points:+.0f}{times}"
 
     @property
     def verdict(self) -> str:
-        """A phrase that says whether the strategy helps the model."""
+        """A phrase that says whether the strategy helps the model more than `direct` does."""
         if self.p > SIGNIFICANT:
             return "may help this model" if self.points > 0 else "does not help this model"
         return "helps this model" if self.points > 0 else "harms this model"
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """The results of a strategy over all its runs. Means are per run.
+    """The results of a strategy over its runs. The fields `calls` to `seconds`, except `in_form`, are means per run.
 
     Attributes:
-        low: The lower end of the accuracy's 95 % interval.
-        unjudged: How many answers the judge could not decide. These answers count as not right.
-        any_accuracy: The share of problems with any right candidate, or None if the candidates were not checked.
-        samples: How many replies the models gave. Each sample of a call counts.
-        in_form: The share of first replies in the requested form, or None if there were no first replies.
-        seconds: The run time, or None if a run overlapped in time with another run.
+        low: The lower end of the 95 % interval of the accuracy. `high` is the upper end.
+        unjudged: How many answers the judge could not judge. These answers count as not right.
+        any_accuracy: The share of runs with at least one right candidate. None if the candidates were not checked.
+        samples: How many replies the models gave per run. Each sample of a call counts.
+        in_form: The share of first replies that had the requested form. None if there were no first replies.
+        seconds: The duration of a run. None if a run overlapped in time with another run of the comparison.
         thin: How many answers won a vote in which no two votes agreed.
-        share_up: For a cascade, the share of possible steps to a more expensive model that were taken.
+        share_up: For a cascade: the mean share of the possible steps to a more expensive model that a run took.
         front: Whether the strategy was right at least once and is on the Pareto front of accuracy and price.
     """
 
@@ -195,12 +195,12 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A comparison: its runs and their results so far.
+    """The plan of a comparison, and the results of its runs so far.
 
     Attributes:
-        facts: The settings of the runs and the judge, as in the document.
+        facts: The settings of the runs and of the judge. `document` repeats these settings.
         keys: The session ids of the runs: for each problem in order, one id per strategy.
-        spent: The spending of this call, including the spending for judging and for calls cut off in flight.
+        spent: The usage of this call of the comparison, which includes judging and calls that were cut off.
     """
 
     facts: dict[str, Any]
@@ -213,7 +213,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def places(self) -> dict[tuple[str, str], str]:
-        """The session id by problem and strategy."""
+        """Maps each pair of a problem's id and a strategy to the session id of its run."""
         places = ((str(item.id), name) for item in self.items for name in self.strategies)
         return dict(zip(places, self.keys, strict=True))
 
@@ -246,7 +246,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def wilson(right: int, runs: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a proportion (Wilson 1927), which stays within 0 and 1 and is never empty."""
+    """Return the 95 % score interval of `right / runs` (Wilson 1927), which is never empty and lies between 0 and 1."""
     if runs == 0:
         return 0.0, 1.0
     z = 1.959964  # the quantile of the normal distribution
@@ -257,7 +257,7 @@ def wilson(right: int, runs: int) -> tuple[float, float]:
 
 
 def sign_test(won: int, lost: int) -> float:
-    """Return the p-value of an exact two-sided sign test (McNemar 1947)."""
+    """Return the p-value of an exact two-sided sign test of wins and losses (McNemar 1947)."""
     outcomes = won + lost
     return min(1.0, 2 * sum(comb(outcomes, at) for at in range(min(won, lost) + 1)) / 2**outcomes)
 
@@ -275,7 +275,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
 
 
 def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standing]:
-    """Return the standings in the given order. Strategies without runs are left out."""
+    """Return the standings in the order of `strategies`. Strategies that have no trials are left out."""
     by_strategy: dict[str, list[Trial]] = {name: [] for name in strategies}
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
@@ -293,7 +293,7 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
 
 
 def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
-    """Return the strategies with a run that overlapped in time with another run, so that both shared the models."""
+    """Return the strategies that have a run that overlapped in time with another run. Such runs shared the models."""
     runs = sorted((run for trials in compared for run in trials), key=lambda run: run.began_at_ms)
     shared, until, latest = set[str](), 0.0, None
     for run in runs:
@@ -306,7 +306,7 @@ def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
 
 
 def _right_answers(trials: Iterable[Trial]) -> dict[tuple[str, str], bool]:
-    """Return whether each answer is right, by strategy and problem."""
+    """Return a mapping from each pair of a strategy and a problem to whether the answer is right."""
     return {(trial.strategy, trial.item): trial.right is True for trial in trials}
 
 
@@ -317,7 +317,7 @@ def _gain(row: Standing, base: Standing, right: Mapping[tuple[str, str], bool]) 
 
 
 def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) -> tuple[int, int, int]:
-    """Count the problems that only the first strategy solved, that only the other solved, and that both ran."""
+    """Return three counts of problems: solved only by `first`, solved only by `other`, and run by both strategies."""
     pairs = [
         (is_right, right[other, item])
         for (name, item), is_right in right.items()
@@ -327,13 +327,13 @@ def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) 
 
 
 def cost_of(rows: Sequence[Standing]) -> str:
-    """Return the field that measures cost: `usd` if all prices are known and some run cost money, otherwise `calls`."""
+    """Return the cost field: `usd` if all prices are known and some run cost money. Otherwise, return `calls`."""
     is_priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     return "usd" if is_priced else "calls"
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
-    """Describe which strategies the best strategy beats, and from which it cannot be told apart (rule 1)."""
+    """Return sentences that say which strategies are significantly worse than the best, and which are not (rule 1)."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
@@ -353,7 +353,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
 
 
 def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator[str]:
-    """Yield sentences on how many verdicts, usable first replies and answers are missing, with reasons."""
+    """Yield sentences that say how many verdicts, usable first replies and answers are missing, and why."""
     codes = [trial.code for trial in trials if trial.right is None]
     if codes:
         yield f"{len(codes)} of the answers are not judged (?) and count as not right"

@@ -1,8 +1,8 @@
-"""The table of a comparison, problems by strategies, kept in the store while it grows.
+"""The table of a comparison, which has a trial for each problem and strategy. The store keeps the growing table.
 
-Rule 1: the table is a session. Its first thought is the plan; every other thought is a judged trial. Lists, copies and
-        deletions treat it like any other session, and reading it needs no judge.
-Rule 2: of several trials for the same problem and strategy, the latest counts.
+Rule 1: the table is a session. Its first thought is the plan, and every other thought is a judged trial. Lists, copies
+        and deletions treat the table like any other session. No judge is needed to read the table.
+Rule 2: if the table has several trials for the same problem and strategy, the latest trial counts.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ class TrialTable:
         self.store, self.id = store, id
 
     async def begin(self, report: Report) -> None:
-        """Write the plan (the report without trials) unless it exists."""
+        """Write the plan, which is the report without trials, unless the table already exists."""
         problems = f"{len(report.items)} problems of {report.facts['dataset']}"
         purpose = f"Comparison: {problems} × {', '.join(report.strategies)}"
         await self._append(purpose, {"plan": to_builtins(replace(report, found={}))}, is_first=True)
@@ -81,7 +81,7 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return the current document of a comparison: its report and active runs.
+    """Return the current document of a comparison, which has the report and the active runs.
 
     Raises:
         NotFoundError: The comparison does not exist.

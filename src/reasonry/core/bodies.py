@@ -1,10 +1,10 @@
 """The protocol of a stage's body: the body yields requests, receives the answers, and returns a move.
 
 Rule 1: each `yield from request(state, …)` gives the machine the current state and the effects. The body receives the
-        answers as a tuple, in the order asked. At its end, the body returns a `Move`.
-Rule 2: the machine keeps only data between two answers. It replays the body over the stage's earlier answers, so the
-        same answers must lead to the same requests. A body has at most about 20 yields: an unbounded loop returns
-        `stay` after each round, or goes to the next stage.
+        answers as a tuple, in the order of the effects. At its end, the body returns a `Move`.
+Rule 2: the machine keeps only data between two answers. It replays the body from the start with the stage's earlier
+        answers, so the same answers must lead to the same requests. A body should have at most about 20 yields. An
+        unbounded loop returns `stay` after each round, or goes to the next stage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Thought(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         branch: The thought's branch. None means the main line.
-        leaves: The branch that `branch` starts from. None means the main line.
+        leaves: The branch from which `branch` starts. None means the main line.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Move(Struct, frozen=True, gc=False):
     to: str | None = None
     thoughts: tuple[Thought, ...] = ()
     failure: tuple[str, str, str | None] | None = None
-    """(reason, detail, code) of a run that ends as `failed`. None means that the run continues."""
+    """(reason, detail, code) if the move ends the run as `failed`. None means that the run continues."""
 
 
 def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
@@ -54,12 +54,12 @@ def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Return a move that starts the body of the same stage again. It records an edge only if the stage repeats."""
+    """Return a move that starts the body of the same stage again. The move is an edge if `Stage.repeats` is set."""
     return Move(state, None, _as_thoughts(thoughts))
 
 
 def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """Return a move that ends the run as failed. The result has the document so far, but no answer."""
+    """Return a move that ends the run as failed. The result keeps the document so far, but has no answer."""
     return Move(state, failure=(reason, detail, code))
 
 
@@ -67,15 +67,15 @@ Answers = tuple[Delivered, ...]
 
 
 class Request(Struct, frozen=True, gc=False):
-    """The state and the effects of one yield.
+    """One yield of a body: the current state, and the effects that the body requests.
 
     Attributes:
         state: The state at this yield. Until the next yield, conclusions, readers and stops use this state.
-        effects: The effects to perform concurrently, in the order of their answers. If empty, the body continues.
-        thoughts: The thoughts to record, once, when the body reaches the yield.
+        effects: The effects to perform concurrently. If there are none, the body continues at once.
+        thoughts: The thoughts to record when the body reaches this yield for the first time.
         give_failures: Whether the body receives failures as answers. Otherwise the yield raises the first failure.
-        enough: A pure test of the answers so far, with None for each missing answer. Once it is true, open effects are
-            cancelled: a child run counts as `Finished(cancelled)` with its best result, others as `Failed(stopped)`.
+        enough: A pure test of the answers so far (None if missing). Once the test is true, open effects are cancelled.
+            Cancelled child runs give `Finished(cancelled)` with their best result, and other effects `Failed(stopped)`.
     """
 
     state: Any
@@ -85,7 +85,7 @@ class Request(Struct, frozen=True, gc=False):
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
 
     def __iter__(self) -> Generator[Request, Any, Answers]:
-        """Support `yield from`, which gives the answers a static type. A plain `yield` gives them none."""
+        """Support `yield from`, so that type checkers know the type of the answers. A plain `yield` returns `Any`."""
         return (yield self)
 
 
@@ -99,12 +99,12 @@ def request(
     give_failures: bool = False,
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None,
 ) -> Request:
-    """Build a request from the current state, effects to perform and thoughts to record.
+    """Build a request from the current state, the effects to perform, and the thoughts to record.
 
     Args:
         give_failures: Whether the body receives failures as answers. Otherwise the first failure is raised as
             `EffectFailed` once all answers have arrived. A test `enough` implies `give_failures`.
-        enough: The test that `Request` describes.
+        enough: See `Request.enough`.
     """
     effects: Any = items
     thoughts: tuple[Thought, ...] = ()
@@ -117,7 +117,7 @@ def request(
 
 
 def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask concurrently. `yield from` returns the typed replies in the order asked, or raises the first failure."""
+    """Ask concurrently. `yield from` returns the replies, each of the type `reply`, or raises the first failure."""
     values = [answer.value for answer in (yield request(state, *items))]
     if other := next((value for value in values if not isinstance(value, reply)), None):
         raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
@@ -125,7 +125,7 @@ def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Requ
 
 
 class EffectFailed(Exception):
-    """Raised at the yield for the first failure in the order asked. Uncaught, it ends the run with its `failure`."""
+    """Raised at a yield for the first failed effect. If the body does not catch it, the run ends with `failure`."""
 
     def __init__(self, failure: Failed) -> None:
         super().__init__(failure.message)

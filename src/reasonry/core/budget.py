@@ -1,11 +1,11 @@
-"""Budgets: limits, usage, and reservations. Reservations keep a limit hard when calls run concurrently.
+"""The budget of a run: its limits, its usage so far, and the reservations for unfinished calls.
 
-Rule 1: the estimated usage of a call is reserved before the call goes out. Later the actual usage replaces it. Spent
-and reserved calls together never exceed the limit.
-Rule 2: the tokens and dollars of a call are known only after the call. Calls go out concurrently if all of them would
-fit even at twice the usage of the largest call so far. Near the limit, calls go out one by one. So at most one call
-exceeds the limit, unless usage more than doubles within one round.
-Rule 3: a refusal is data (`Refusal`), not an exception, so a run that reaches its limit ends without an error.
+Rule 1: before a call, its estimated usage is reserved. After the call, the actual usage replaces the reservation. So
+even concurrent calls never exceed the limit on the number of calls.
+Rule 2: the tokens and dollars of a call are known only after the call. Calls run concurrently only if all of them
+would fit even at twice their estimated usage. Otherwise, calls run one at a time. So at most one call exceeds the
+limit, unless concurrent calls use more than twice their estimates.
+Rule 3: a refusal is data (`Refusal`), not an exception. So a run that reaches its limit ends without an error.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MAX_INT = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly."""
 
 HEADROOM = 2.0
-"""The factor by which a call in flight may exceed its estimate."""
+"""The factor by which an unfinished call may exceed its estimate."""
 
 DEFAULT_CALLS = 30
-"""The limit of model calls for a run without any other limit. A resume at this limit grants as many calls again."""
+"""The default limit on model calls of a run. Resuming a run that reached this limit grants this many calls again."""
 
 Count = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Amount = Annotated[float, Meta(gt=0)]
@@ -76,7 +76,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 class Refusal(Struct, frozen=True):
-    """Why a call must not go out: the termination reason, and whether waiting for calls in flight may help."""
+    """The refusal of a call: the termination reason, and whether the call may fit once unfinished calls have ended."""
 
     reason: str
     detail: str
@@ -84,18 +84,18 @@ class Refusal(Struct, frozen=True):
 
 
 class Ledger(Struct, frozen=True):
-    """A budget, the usage so far, and the reservations for calls in flight."""
+    """A budget, the usage so far, and the reservations for unfinished calls."""
 
     budget: Budget = Budget()
     spent: Usage = NOTHING
     reserved: Usage = NOTHING
     largest: Usage = NOTHING
-    """The largest usage of a call so far, as the estimate for the next call."""
+    """The largest usage of a call so far, which is the estimate for the next call."""
     kept: Usage = NOTHING
-    """The reserve for the last question of a run, deducted from the limits."""
+    """The usage that is reserved for the run's last question. Other calls cannot use it."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Estimate the usage of one request: for each sample, the largest call so far, but at least `tokens` tokens."""
+        """Estimate the usage of one request. Each sample counts as the largest call so far, but at least `tokens`."""
         usd = self.largest.usd
         return Usage(
             input_tokens=samples * max(tokens, self.largest.tokens),
@@ -103,9 +103,9 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return how many of these samples one request may draw under rule 2. The result is at least 1.
+        """Return how many samples, at most `samples`, one request may have under rule 2. The result is at least 1.
 
-        With a limit on tokens or dollars, the result is 1 until the usage of a call is known.
+        If tokens or dollars are limited, the result is 1 until the usage of a first call is known.
         """
         expected = self.estimate(tokens)
         for _, limit, _, count in self._limits():
@@ -117,7 +117,7 @@ class Ledger(Struct, frozen=True):
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
-        """Return a ledger with the estimate reserved, or a refusal that names the limit in the way."""
+        """Return a ledger that reserves the estimate, or a refusal that names the limit which leaves no room."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
@@ -132,14 +132,14 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return a refusal if the usage so far and the coming usage together exceed a limit."""
+        """Return a refusal if the usage so far plus `coming`, the usage of replies that stream in, exceeds a limit."""
         for reason, limit, whole, count in self._limits():
             if count(self.spent + coming) > limit:
                 return Refusal(reason, f"the limit of {whole} was exceeded by a reply, which was cut off")
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield (reason, limit less the reserve, full limit as text, measure of a usage) for tokens and dollars."""
+        """Yield (reason, limit minus `kept`, limit as text, measure of usage) for each limit on tokens or dollars."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
@@ -147,7 +147,7 @@ class Ledger(Struct, frozen=True):
             yield "max_usd", usd - (self.kept.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
-        """Return a ledger in which the actual usage replaces the reservation."""
+        """Return a ledger in which the actual usage replaces the reserved estimate."""
         returned = Usage(-estimate.calls, -estimate.tokens, usd=estimate.usd and -estimate.usd)
         return replace(
             self,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..text import lazy_pattern
 
 _PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
-"""A placeholder in a user's prompt. A part of the question replaces it."""
+"""Matches a placeholder in a user's prompt. A part of the question replaces the placeholder."""
 
 
 class Turn(Struct, frozen=True, array_like=True):
@@ -29,7 +29,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     """Ask a question of a model, an agent or a person.
 
     The question consists of the problem with its material, the instructions for tool calls and for marking the answer,
-    and the task. If two `Ask`s differ only in `sample` and `about`, they draw independent replies to one question.
+    and the task. `Ask`s that differ only in `sample` and `about` request independent replies to the same question.
     """
 
     prompt: str
@@ -42,15 +42,15 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     task: str = ""
     """The instruction at the end of the question."""
     step_by_step: str = ""
-    """The end of the task: how to reason in the reply. Models that reason by themselves do not receive it."""
+    """The end of the task: how to reason in the reply. Models that reason by themselves do not receive this part."""
     tools: tuple[dict[str, Any], ...] = ()
-    """The tools that a reply may call, as `name`, `description` and `parameters`, for models with native tools."""
+    """The tools for models with native tools. Each tool has a `name`, a `description` and `parameters`."""
     by_hand: str = ""
     """The tools, and how to call them in plain text, for models without native tools."""
     turns: tuple[Turn, ...] = ()
     """The unusable replies so far, each with its objection."""
     wants_value: bool = False
-    """Whether a reply without a mark never counts as the answer, since a verifier, a vote or a choice examines it."""
+    """Whether a reply without a mark never counts as the answer, because the answer is checked, voted on or chosen."""
     facts: dict[str, Any] = {}
     """The question as data (`problem`, `path`, `count`, …), for models that do not read prose."""
     by: str = "writer"
@@ -61,11 +61,11 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     """How many times to ask again after an unusable reply."""
     temperature: float | None = None
     max_output_tokens: int | None = None
-    """The token limit of the reply, hidden reasoning excluded. The machine fills it in from the stage."""
+    """The token limit of the reply, hidden reasoning excluded. If None, the machine inserts the stage's limit."""
     form: dict[str, Any] | None = None
-    """The JSON schema of the reply. The machine fills it in from the stage."""
+    """The JSON schema of the reply. If None, the machine inserts the stage's form."""
     about: str = ""
-    """The part of the result document that the question is about (`node_3`, `iteration-1/task-2`), for displays."""
+    """The part of the result document that the question is about (`node_3`, `iteration-1/task-2`), for display."""
 
     @property
     def question(self) -> str:
@@ -74,13 +74,13 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
 
     @property
     def text(self) -> str:
-        """Role, question and turns as one text, for models that take no turns."""
+        """The whole question as one text (role, question and turns), for models that do not accept a conversation."""
         turns = (part for turn in self.turns for part in (turn.reply, turn.objection))
         return _join_parts(self.system, self.question, *turns)
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """Role, question and turns as a conversation: pairs of a role (`system`, `user`, `assistant`) and a text."""
+        """The whole question as a conversation: pairs of a speaker (`system`, `user` or `assistant`) and a text."""
         turns = ((("assistant", turn.reply), ("user", turn.objection)) for turn in self.turns)
         parts = (("system", self.system), ("user", self.question), *chain.from_iterable(turns))
         return [(role, text) for role, text in parts if text]
@@ -88,12 +88,12 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     def spelled_out(
         self, *, reasons: bool = False, has_fields: bool = False, takes_tools: bool = False
     ) -> Ask:
-        """Return the question for one receiver. Unless native tools are sent, `prompt` becomes the whole question.
+        """Adapt the question to its receiver. Unless native tools are sent, `prompt` becomes the whole question.
 
         Args:
             reasons: Whether the receiver reasons by itself before it replies.
             has_fields: Whether the receiver submits fields, like a coached agent. If not, a marked reply is free text.
-            takes_tools: Whether the receiver takes native tools. Otherwise `by_hand` describes the tools.
+            takes_tools: Whether the receiver accepts native tools. Otherwise `by_hand` describes the tools.
         """
         step_by_step = "" if reasons else self.step_by_step
         mark = "" if has_fields else self.mark
@@ -108,14 +108,14 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
     def with_prompt(self, text: str, problem: str) -> Ask:
-        """Replace the text by a user's prompt. Keep the mark, and keep the task if the prompt contains `{prompt}`."""
+        """Replace the text with a user's prompt. Keep the mark. Keep the task only if the prompt has `{prompt}`."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text. If the new text begins or ends with an old part, keep it as a separate part."""
+        """Replace the whole text. An old part at the beginning or the end of the new text remains a separate part."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text
@@ -141,16 +141,16 @@ class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):
 
 
 class Verify(Struct, frozen=True, tag="verify", omit_defaults=True):
-    """Have the run's verifier check a candidate.
+    """Ask the run's verifier to check a candidate.
 
-    No model takes part. Without a verifier the verdict is `unknown`.
+    No model takes part. If the run has no verifier, the verdict is `unknown`.
     """
 
     problem: str
     path: tuple[str, ...]
-    """The thoughts that lead to the candidate, oldest first; the last item is the candidate."""
+    """The thoughts that lead to the candidate, oldest first. The last item is the candidate itself."""
     final: bool = False
-    """Whether the last item claims to be the answer rather than a step towards it."""
+    """Whether the candidate claims to be the answer. Otherwise, the candidate is a step toward the answer."""
     about: str = ""
     """The same as `Ask.about`."""
 

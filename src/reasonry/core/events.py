@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 UNREADABLE = "output_invalid"
-"""Failure code of a question without a readable reply."""
+"""The failure code of a question that got no readable reply."""
 
 STOPPED = "stopped"
-"""Failure code of an effect that was open when the run was stopped."""
+"""The failure code of an effect that was open when the run was stopped."""
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
@@ -23,7 +23,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     Args:
         estimated_tokens: How many of the tokens are estimates, not a provider's figures; see `engine.usage`.
-        extra_samples: How many samples were drawn beyond the first sample of each request.
+        extra_samples: How many samples were requested in addition to the first sample of each request.
     """
 
     calls: int = 1
@@ -36,7 +36,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     @property
     def samples(self) -> int:
-        """The number of replies. One request may draw several replies."""
+        """How many samples the calls requested. One call may request several samples."""
         return self.calls + self.extra_samples
 
     @property
@@ -78,7 +78,7 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True, gc=False
 
 
 class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True):
-    """A tool returned; `value` is JSON data, shortened to the run's size limit."""
+    """A tool returned a value: JSON data, shortened if the value exceeds the size limit."""
 
     value: Any
     at_ms: int = 0
@@ -93,10 +93,10 @@ class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
     verdict: Literal["right", "wrong", "unknown"]
     detail: str = ""
     answer: str | None = None
-    """With `right`: the whole answer in closed form, if the verifier can derive it."""
+    """The whole answer (such as an equation), if the verdict is `right` and the verifier can derive the answer."""
     at_ms: int = 0
     failed: bool = False
-    """With `unknown`: whether the verifier itself failed, with the cause in `detail`."""
+    """Whether the verdict is `unknown` because the verifier itself failed. `detail` then has the cause."""
 
 
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
@@ -110,19 +110,19 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     at_ms: int = 0
     usage: Usage = Usage(calls=0)
     replies: tuple[str, ...] = ()
-    """With `output_invalid`: the unusable replies, oldest first."""
+    """The unusable replies to the question, oldest first."""
     tried: tuple[str, ...] = ()
     """The failures of the requests before the last request, as in `Answered.tried`."""
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
-    """The run was ended from outside: by a limit (`max_calls`, …), as `cancelled`, or as `set_aside`."""
+    """The run was stopped from outside. `reason` is a limit (`max_calls`, …), `cancelled` or `set_aside`."""
 
     reason: str
     detail: str = ""
     at_ms: int = 0
     usage: Usage = Usage(calls=0)
-    """The usage of calls that were cut off in flight."""
+    """The usage of the calls that were cut off."""
 
 
 class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
@@ -132,9 +132,9 @@ class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
     detail: str = ""
     at_ms: int = 0
     number: int = 1
-    """The position of this closing among the run's closings, from 1. A closing that new limits lifted counts too."""
+    """The index of this closing among all closings of the run, from 1. Closings that new limits revoked count too."""
     usage: Usage = Usage(calls=0)
-    """The usage of calls that were cut off in flight."""
+    """The usage of the calls that were cut off."""
 
 
 class Conclusion(Struct, frozen=True, omit_defaults=True):
@@ -150,9 +150,9 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     document: dict[str, Any] = {}
     short: str | None = None
-    """The bare answer, for the comparison of votes, if `answer` contains more text."""
+    """The bare answer for comparing votes, if `answer` contains additional text."""
     certainty: Literal["best_so_far", "given", "proved"] = "given"
-    """`best_so_far`: a budget or a person ended the run before its answer; `proved`: a verifier proved the answer."""
+    """`proved` by a verifier; `best_so_far` if a limit or a person ended the run before its answer; else `given`."""
     why: str = ""
     rests_on: tuple[str, ...] = ()
 
@@ -162,9 +162,9 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
 
 
 class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_only=True):
-    """The conclusion of a child run that has ended. The machine creates it; it is never journaled.
+    """The conclusion of a child run that has ended. Only the machine creates this event.
 
-    The status is `cancelled` if the child run was cut off. `answer` is then the best answer so far.
+    Journals do not contain it. If the child run was cut off, the status is `cancelled` and `answer` is the best so far.
     """
 
     status: Literal["done", "failed", "cancelled"]
@@ -174,12 +174,12 @@ class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_o
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
-    """An `Answered`, read into the stage's form. The machine creates it; it is never journaled."""
+    """An `Answered` that was read into the stage's form. The machine creates this event. Journals do not contain it."""
 
     value: Any
     text: str
     mode: str
-    """The rung of the repair ladder that read `text`: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
+    """The name of the method that read `text`: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
     tries: int = 1
     at_ms: int = 0
     usage: Usage = NOTHING
@@ -187,7 +187,7 @@ class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
 
 
 Event = Answered | ToolReturned | Verified | Failed | Stopped | Closing
-"""The events that are journaled."""
+"""The events that a journal records."""
 
 Delivered = Reply | ToolReturned | Verified | Failed | Finished
 """The answer that a stage receives for an effect."""

@@ -2,8 +2,8 @@
 
 The checked keywords are `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`,
 `minLength`, `maxLength`, `minItems`, `maxItems`, `items`, `prefixItems`, `properties`, `required`,
-`additionalProperties`, `$ref` within the document, `anyOf`, `oneOf` (like `anyOf`) and `allOf`. `pattern` and `format`
-go to the model unchecked: an untrusted pattern can take exponential time. Every check here is linear in the data.
+`additionalProperties`, `$ref` within the schema, `anyOf`, `oneOf` (treated like `anyOf`) and `allOf`. `pattern` and
+`format` are sent to models but not checked, because a pattern can take exponential time. Each check takes linear time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         **dict.fromkeys(("properties", "$defs", "definitions"), _NAMED_SCHEMAS),
     },
 }
-"""The schema that a schema itself must fit, for the checked keywords."""
+"""The schema that every caller's schema must fit. It describes the checked keywords."""
 
 _REFERENCE: Final = lazy_pattern(r'"\$ref":("(?:[^"\\]|\\.)*")')
 
@@ -70,12 +70,12 @@ def schema_fault(schema: Any) -> str | None:
 
 
 def faults(value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
-    """Yield the faults of a value, and the first fault of each part. A fault is a sentence that begins with a path."""
+    """Yield a value's own faults, and the first fault of each of its parts. Each fault begins with the part's path."""
     return _faults(value, schema, path, depth, schema, {})
 
 
 _Known = dict[tuple[int, int, str], str | None]
-"""The first fault of each checked value, by schema, value and path. No value is checked twice: the time is linear."""
+"""Maps (schema id, value id, path) to the value's first fault. No value is checked twice, so the time is linear."""
 
 
 def _first_fault(
@@ -110,7 +110,7 @@ def _faults(
 
 def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    # Python takes True for 1; JSON does not.
+    # In Python, True equals 1; in JSON, it does not.
     alike = (choice for choice in choices or () if isinstance(value, bool) == isinstance(choice, bool))
     if choices is not None and value not in alike:
         yield f"{path} must be one of: {', '.join(map(repr, choices))}"
@@ -126,7 +126,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
 def _parts(
     value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (path, value, schema) for each part of a value, or the value itself, that must fit a nested schema."""
+    """Yield (path, value, schema) for each nested schema that the value itself or one of its parts must fit."""
     if "$ref" in schema:
         yield path, value, _resolve(schema["$ref"], root)
     yield from ((path, value, part) for part in schema.get("allOf", ()))
@@ -148,7 +148,7 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Resolve a reference, or return None if it dangles or is circular."""
+    """Return the schema that a reference names, or None if the reference leads nowhere or in a circle."""
     found: Any = None
     for _ in range(MAX_DEPTH):
         if not isinstance(reference, str) or not reference.startswith("#"):

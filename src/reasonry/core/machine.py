@@ -4,7 +4,7 @@ Theory of operation. A run is in one stage. The stage's body is a generator func
 receives the answers, and returns a `Move`. The machine replays the body over the answers that the stage has received
 (`Snapshot.rounds_had`). At the first request without answers, the effects of that request become `Pending`. Each event
 settles one effect. When all effects are settled, the machine adds their answers and replays the body again. So only
-data lives between two events.
+data lives between two events. The state at the body's last yield is the yielded state.
 
 Rule 1: only the machine and the strategies decide how a run proceeds. A run is a fold over its events.
 Rule 2: ids are counted, not random: `e4` is the fourth effect, `e4.2` its second try, and `e4/e1` the first effect of
@@ -12,28 +12,28 @@ Rule 2: ids are counted, not random: `e4` is the fourth effect, `e4.2` its secon
 Rule 3: the caller's `Reader` reads each reply once, and the `Reading` is recorded with the reply. After an unreadable
         reply, the machine asks again and gives the reason, up to `Ask.retries` times. If no reply is readable, the
         answer is a `Failed` with the code `output_invalid`.
-Rule 4: once all answers to a request have arrived, the yield raises the first failure among them, in the order asked.
-        With `give_failures`, the body receives failures as answers instead. An uncaught failure ends the run.
-Rule 5: conclusion, progress, readers and stops use the state of the last yield.
-Rule 6: a stop loses no answer. You might expect a stopped run to conclude from the state of the last yield. But the
-        body has not seen the answers that arrived after that yield: of five drafts, three may have arrived and cost
-        money. So the machine replays the body once more, with `Failed(stopped)` for each missing answer, up to the
-        body's move or next request. The run concludes from the state reached there. If that state has no answer, the
-        run concludes from the state of the last yield. You might expect the run to keep the state that this replay
-        reached. But failures that never happened led to that state, and a resumed run would have lost the missing
-        drafts. So the snapshot keeps the state of the last yield, and a resumed run continues as if it had not stopped.
-Rule 7: the event `Closing` closes a run when a limit leaves room for only one more question. The machine replays the
-        body as in rule 6 and passes the state reached to the strategy's `close`. The move that `close` returns leads to
-        the last question; it is the only edge outside the table. Child runs close before their parent. If the run is
-        already in the stage to which `close` leads, its open question is the last question, so the run is not closed.
-        But if that question waits for a further try, it fails instead. A closed run can close again only if it then
-        ends. An answer found after the closing counts, with the limit as its reason. Without an answer, the limit has
-        stopped the run.
-Rule 8: once a request's test `enough` is true, missing answers are settled as in a stop, and the body continues.
-Rule 9: at the entry of a stage, a state with the field `calls_left` receives the number of calls left. Only the run's
-        own events count, so its questions do not depend on the order of arrival. The number is not a promise.
+Rule 4: a yield ends when all answers to its request have arrived. If some answers are failures, the yield raises the
+        first failure, in the order of the effects. With `give_failures`, the body receives failures as answers instead.
+        A failure that the body does not catch ends the run.
+Rule 5: the conclusion, the progress and the readers use the yielded state.
+Rule 6: a stop loses no answer. Answers may have arrived that the body has not seen yet: of five drafts, three may have
+        arrived and cost money. So the machine replays the body once more, with a failure (`stopped`) for each missing
+        answer, up to the body's move or next request. The state reached there is the cut state. The run concludes from
+        the cut state or, if the cut state has no answer, from the yielded state. The snapshot keeps the yielded state,
+        because the failures behind the cut state never happened. So a resumed run still receives the missing drafts.
+Rule 7: the event `Closing` closes a run when a limit leaves room for only one more question. A run closes its child
+        runs first. If no child run can close, the machine passes the cut state to the strategy's `close`, which returns
+        a move to the stage of the last question. This move is the only edge outside the table. If the run is in that
+        stage already, its open question is the last question, so the run is not closed. But if that question waits for
+        another try, the question fails and the run is closed. A closed run closes again only if this ends the run. If
+        an answer is found after the closing, the run gives the answer, with the limit as the termination reason. If no
+        answer is found, the run counts as stopped by the limit.
+Rule 8: once the test `enough` of a request is true, missing answers are settled as in rule 6, and the body continues.
+Rule 9: if a state has the field `calls_left`, the machine sets this field at the entry of a stage to the count of calls
+        that are left. The count uses only the run's own events, so the run's questions do not depend on the order in
+        which other runs receive answers. The count is not a promise.
 Rule 10: each round of answers keeps a digest of its request. If the body requests something else in a replay, the
-        machine raises `strategy_changed` at once. If a body raises, the run ends (`stage_error`) but keeps its answers.
+        machine raises `strategy_changed` at once. If a body fails, the run ends (`stage_error`) but keeps its answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,17 +67,17 @@ from .registry import Registry, find_strategy, resolve
 from .strategy import Stage, Strategy
 
 SET_ASIDE = "set_aside"
-"""The stop reason of a run that keeps crashing its worker."""
+"""The reason of a stop that ends a run which crashes its worker again and again."""
 
 LAST_QUESTION = """This is the last question: nothing can be asked or looked up after it. Answer from what is known; \
 where something is missing, give the likeliest answer, and say in the reasoning what is missing."""
 """The text that a closed run adds to its question, before the task."""
 
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
-"""The status of a run that was stopped for a reason other than a limit."""
+"""Maps each stop reason that is not a limit to the status of the stopped run."""
 
 MAX_SILENT_MOVES = 1_000
-"""The most moves, or yields, in a row without an effect. More of them count as an endless loop."""
+"""How many consecutive moves or yields may request no effect. More than this count as an endless loop."""
 
 _KINDS: dict[type, tuple[type, ...]] = {
     Ask: (Answered, Failed),
@@ -89,7 +89,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Step(Struct, frozen=True, gc=False):
-    """The result of one event: the new snapshot, the effects to perform, and the record of how the run got there."""
+    """The result of one event: the new snapshot, the effects to perform, and the edges and thoughts to record."""
 
     snapshot: Snapshot
     effects: tuple[Pending, ...] = ()
@@ -102,11 +102,11 @@ class Step(Struct, frozen=True, gc=False):
 
 
 Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
-"""Reads the latest reply to a question. It receives the stage, its state, the question, and the tries, oldest first."""
+"""A function of the stage, its state, a question and the replies (oldest first). It reads the latest reply."""
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats a recorded reading, or raises ConflictError (`strategy_changed`) on a misfit."""
+    """Return a reader that repeats a recorded reading, or raises `strategy_changed` if the stage rejects it."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type
@@ -138,7 +138,7 @@ class Reached(Struct, gc=False):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Replay a stage's body over its answers, without the thoughts of answered yields, which are already recorded.
+    """Replay a stage's body with its answers. Omit the thoughts of answered yields, which are already recorded.
 
     Raises:
         ConflictError: `strategy_changed`: the body's request differs from the recorded request.
@@ -147,7 +147,7 @@ def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached
     reached, used = Reached(state), 0
     try:
         script: Any = stage.run(state)
-        # For a Struct, `isinstance` takes five times as long if the result is False.
+        # With a Struct class, a false `isinstance` takes five times as long as this test.
         if type(script) is Move:
             reached.move = script
         else:
@@ -231,8 +231,8 @@ def begin(
     Args:
         options: An instance of the strategy's options struct. Defaults to that struct's defaults.
         by: The role that answers questions to the writer.
-        prompts: The user's replacements for the questions of stages, by `STRATEGY.STAGE`; see `Ask.with_prompt`.
-        rounds: How many dependent rounds of model calls the parent run has had.
+        prompts: Maps `STRATEGY.STAGE` to the user's prompt for the questions of that stage; see `Ask.with_prompt`.
+        rounds: How many rounds of model calls, each dependent on the round before, the parent run has had.
         calls_left: How many calls are left in the budget. None means that no limit is known.
 
     Raises:
@@ -241,7 +241,7 @@ def begin(
     if strategy.state is None:
         raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
     chosen = strategy.options() if options is None else options
-    # Replace an alias of the inner strategy by its canonical name: strategies compare the name with a default.
+    # Replace an alias of the inner strategy with its canonical name, which strategies compare with a default.
     over = getattr(chosen, "over", "")
     if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
@@ -330,7 +330,7 @@ class _Execution:
         return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
     def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
-        """Apply a move. Return the last step if the run ends, else None."""
+        """Apply a move. Return the last step if the move ends the run. Otherwise, return None."""
         assert move is not None
         stage, to = self.stage, move.to
         if move.thoughts:
@@ -358,7 +358,7 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make effects pending. Return whether the stage can continue at once because its child runs have ended."""
+        """Make effects pending. Return whether the stage can continue at once, because its child runs have ended."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
@@ -409,7 +409,7 @@ class _Execution:
     # -- settling effects
 
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
-        """Settle one effect. Continue the stage if it now has all of its answers, or enough of them."""
+        """Settle one effect. If the stage now has all or enough of its answers, continue the stage."""
         own, _, inner = effect_id.partition("/")
         for place, waiting in enumerate(self.pending):
             if waiting.id == own and waiting.settled is None:
@@ -466,7 +466,7 @@ class _Execution:
         return replace(waiting, child=child, settled=end)
 
     def _take(self) -> bool:
-        """If all or enough answers have arrived, add them to the stage's rounds. Return whether it can continue."""
+        """If all or enough answers have arrived, add them to the stage's rounds. Return whether this happened."""
         answers = answers_in(self.pending)
         if len(answers) < len(self.pending):
             if not (self.has_enough and answers):
@@ -488,7 +488,7 @@ class _Execution:
     # -- endings
 
     def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
-        # The last question is a bonus. If it fails for any reason, the limit has stopped the run.
+        # If the last question fails, for whatever reason, the run counts as stopped by the limit.
         if self.closing is not None and status != "cancelled" and (error is None or self.is_closed):
             conclusion, error = _conclude_closed(conclusion, self.closing), None
         status = status or ("failed" if conclusion.answer is None else "done")
@@ -520,7 +520,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the state that the stage reaches if missing answers count as failures (rules 6 and 7)."""
+        """Return the cut state of rules 6 and 7, which the stage reaches if missing answers count as failures."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -531,7 +531,7 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Close the child runs, or the run itself if no child can close. Return None if nothing can close."""
+        """Close the child runs. If none can close, close the run itself. Return None if the run cannot close either."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
         for place, waiting in enumerate(open_before):
@@ -558,7 +558,7 @@ class _Execution:
         return None if was_closed and step.snapshot.status == "active" else step
 
     def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
-        """Settle an effect that is no longer needed: a child run with its best result so far, others as failed."""
+        """Settle an effect that is no longer needed. A child run gives its best result so far; other effects fail."""
         if waiting.settled is not None:
             return waiting
         if waiting.child is None:
@@ -595,7 +595,7 @@ def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, 
 
 
 def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
-    """Return a closed run's conclusion with the limit as the reason why it answered or stopped."""
+    """Return the conclusion of a closed run. Its reason is the limit that closed the run."""
     certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
     detail = conclusion.detail if conclusion.answer is None else ""
     detail = "; ".join(filter(None, (closing.detail, detail)))
@@ -621,7 +621,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Put a child run's thought on a branch named after its effect. This branch starts from the main line."""
+    """Move a thought from a child run's main line or branch to the parent's branch `EFFECT` or `EFFECT/BRANCH`."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
@@ -631,7 +631,7 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
 def last_questions(
     strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
 ) -> tuple[Ask, ...] | None:
-    """Return the questions that a run would ask if it were closed now, or None if it cannot close."""
+    """Return the questions that a run would ask if it were closed now, or None if the run cannot close."""
     step = (
         _Execution(strategy, snapshot, strategies).close(Closing("")) if snapshot.status == "active" else None
     )

@@ -1,8 +1,8 @@
 """Read a strategy's options from user input.
 
-The options Struct is the only source of defaults, ranges and descriptions. Three class variables may extend it:
-`presets` maps each value of the option `preset` to defaults of other options, `coached` holds defaults for coached
-runs, and `other_names` maps alternative names to options.
+The options Struct is the only source of defaults, ranges and descriptions. The Struct may have three class
+variables: `presets` maps each value of the option `preset` to defaults of other options, `coached` has defaults for
+coached runs, and `other_names` maps alternative names to options.
 """
 
 import functools
@@ -78,7 +78,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
         read = msgspec.convert(_from_text(value), field.type, strict=False)
     except msgspec.ValidationError:
         try:
-            # The option may be a text that looks like JSON.
+            # The option's value may be text that looks like JSON.
             read = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError:
             schema = inlined_schema(field.type)

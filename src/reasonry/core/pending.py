@@ -16,8 +16,9 @@ from .readings import Reading, ask_again
 Status = Literal["active", "done", "failed", "cancelled"]
 
 
+# `gc=False`, here and in the other structs of a step: each step makes many, and none is part of a reference cycle.
 class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
-    """An effect to perform, or a settled effect that waits for its siblings."""
+    """An effect that is open, or is settled and waits for the other effects of its request."""
 
     id: str
     stage: str
@@ -25,17 +26,17 @@ class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
     round: int
     """1 if the effect depends on no model call, n + 1 if it depends on a call of round n."""
     replies: tuple[Answered, ...] = ()
-    """The replies so far; several after a retry."""
+    """The replies so far. After a retry, there are several."""
     before: int = 0
     """How many of the replies came before the run was resumed. These replies do not count as tries."""
     settled: Delivered | None = None
-    """The answer that the stage receives."""
+    """The answer that the stage receives. None while the effect is open."""
     child: Snapshot | None = None
     """The child run of a `RunStrategy`."""
 
     @property
     def tries(self) -> int:
-        """The number of tries used."""
+        """How many tries have been used."""
         return len(self.replies) - self.before
 
     @property
@@ -47,7 +48,7 @@ class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Round(Struct, frozen=True, array_like=True, gc=False):
-    """The answers to one request, with a digest of its effects."""
+    """The answers to one request, with a digest of the request's effects."""
 
     asked: int
     answers: Answers
@@ -66,7 +67,7 @@ class Snapshot(Struct, frozen=True, omit_defaults=True, gc=False):
     pending: tuple[Pending, ...] = ()
     counter: int = 0
     rounds: int = 0
-    """How many dependent rounds of model calls the run has had."""
+    """How many rounds of model calls, each dependent on the round before, the run has had."""
     at_ms: int = 0
     conclusion: Conclusion | None = None
     """The conclusion of the run. None until the run has ended."""
@@ -85,11 +86,11 @@ class Snapshot(Struct, frozen=True, omit_defaults=True, gc=False):
     closing: Closing | None = None
     """The event that closed the run or a child run."""
     calls_left: int | None = None
-    """How many calls are left in the budget, counting only the run's own events. A child run starts with a share."""
+    """How many calls are left in the budget, counting only the run's own events. A child run gets a share."""
     is_closed: bool = False
     """Whether the run itself was closed. The ids of later effects then name the closing, as in `c1e4`."""
     prompts: dict[str, str] = {}
-    """The user's replacements for the questions of stages, also in child runs; see `Ask.with_prompt`."""
+    """Maps `STRATEGY.STAGE` to the user's prompt for that stage, also in child runs; see `Ask.with_prompt`."""
 
 
 def answers_in(pending: Sequence[Pending]) -> Answers:
@@ -108,7 +109,7 @@ def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
 
 
 def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]:
-    """Yield the open effects, child runs included, each under its full id."""
+    """Yield the open effects, including the open effects of child runs, each with its full id."""
     for waiting in pending:
         if waiting.settled is not None:
             continue
@@ -121,10 +122,10 @@ def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]
 def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
     """Reopen the failed effects of a run and its child runs.
 
-    A question without a readable reply is asked again, with the reason. All of its tries are then available again.
+    If a question got no readable reply, it is asked again with the reason, and all of its tries are available again.
 
     Args:
-        last: The question whose reply ended the run, if any. The caller applies that reply again.
+        last: The id of the question whose reply ended the run, if any. The caller applies that reply again.
     """
     own, _, inner = last.partition("/")
     pending = tuple(_once_more(waiting, inner, waiting.id == own) for waiting in snapshot.pending)

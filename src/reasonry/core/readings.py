@@ -11,9 +11,9 @@ from .effects import Ask, Turn
 from .events import Answered
 
 AROUND: Final = "with <answer> before it and </answer> after it"
-"""The request for the mark. Small models follow these words, but they would copy an example that contains dots."""
+"""Words that ask for the mark. Small models follow them, but would copy the dots of `<answer>…</answer>`."""
 ALL: Final = "ALL OF IT"
-"""The content of the mark in a second reply that accepts the whole first reply as the answer."""
+"""A second reply with this text in its mark declares that the whole first reply is the answer."""
 UNMARKED: Final = "it has no <answer>…</answer>"
 
 MAX_EXCERPT: Final = 2_000
@@ -21,16 +21,16 @@ MAX_EXCERPT: Final = 2_000
 
 EXTRACT: Final = f"Now write the answer of that reply alone, whole, {AROUND}. Write nothing else."
 EXTRACT_LONG: Final = f"{EXTRACT} If all of that long reply is the answer, write <answer>{ALL}</answer>."
-"""The extraction question after a long reply without a mark, so that the problem need not be solved again."""
+"""Asks for the answer of a long reply without a mark, so that the model need not solve the problem again."""
 
 
 class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used. The next question states this reason.
+    """The reason why a reply cannot be used. The next question states the reason.
 
     Attributes:
         is_doubt: Whether the reader prefers another try, but accepts this reply at the last try.
         is_unmarked: Whether the reply is text without a mark around its answer.
-        in_part: The value of the usable part and the rung that read it. This part is accepted at the last try.
+        in_part: The usable part: its value, and the name of the method that read it. The last try accepts this part.
     """
 
     reason: str
@@ -43,12 +43,12 @@ class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
     """The reading of a reply. It is recorded with the reply, so later versions of the code use the same reading.
 
     Attributes:
-        mode: The rung that read the reply: `native`, or a rung of `reading.form`. Empty for an unreadable reply.
-        value: The value; plain data if the reading comes from a record.
-        refusal: Why the reply is unreadable, as the next question states it.
+        mode: The name of the method that read the reply, such as `native` or `json`. Empty for an unreadable reply.
+        value: The value of the reply. If the reading comes from a record, the value is plain data.
+        refusal: The reason why the reply is unreadable, for the next question. None for a readable reply.
         doubted: See `Unreadable.is_doubt`.
         unmarked: See `Unreadable.is_unmarked`.
-        lost: If the reply was accepted in part, the part that was left out, and why.
+        lost: If the reply was accepted in part: the part that was left out, and the reason.
     """
 
     mode: str = ""
@@ -60,21 +60,21 @@ class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def title(self) -> str:
-        """The reading for people: the mode, `in part: LOST`, or `unreadable: REASON`."""
+        """The reading for display: the mode, `in part: LOST`, or `unreadable: REASON`."""
         mode = f"in part: {self.lost}" if self.lost else self.mode
         return mode if self.refusal is None else f"unreadable: {self.refusal}"
 
 
 def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
-    """Whether the latest reply ends the retries of a question: none is left, or the last two replies are equal."""
+    """Whether a question gets no further try: no retry is left, or the last two replies are equal."""
     return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 
 def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
     """Add a turn to the question: the last reply, and the objection to it.
 
-    After a reply without a mark, the objection asks for the answer of that reply alone. If that fails too, or after any
-    other fault, it asks the model to answer the question again, and more briefly if the reply was cut off.
+    After a reply without a mark, the objection asks only for the answer of that reply. If the last objection
+    asked this already, or after another fault, the objection asks for a new answer, briefer if the reply was cut off.
     """
     text = without_surrogates(reply.text).strip()
     is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection

@@ -1,6 +1,6 @@
 """Find built-in strategies and plugins by name. A plugin loads on first use.
 
-Rule: the search begins with built-in strategies, so their names load no plugin. A plugin is found by full name only.
+Rule: the search begins with built-in strategies, so their names load no plugin. A plugin is found only as PACKAGE/NAME.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from ..text import did_you_mean, find_name, find_named, show_value
 from .strategy import Strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]
-"""Strategies by canonical name."""
+"""Maps the canonical name of each strategy to the strategy."""
 
 
 class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
@@ -22,7 +22,7 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
 
     Args:
         at_hand: Loaded strategies by canonical name.
-        find_others: A function that returns the names of the plugins. It is called once, when a name is not loaded.
+        find_others: A function that returns the names of the plugins. It is called once, for the first name not loaded.
         load: A function that loads a plugin's strategy, or raises UsageError if the strategy is unusable.
     """
 
@@ -64,7 +64,7 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
 
 
 def add_strategies(registry: Registry, more: Registry) -> Registry:
-    """Add strategies to a registry; they replace strategies of the same name."""
+    """Return the registry with more strategies, which replace strategies of the same name."""
     if isinstance(registry, LazyRegistry):
         return LazyRegistry({**registry.at_hand, **more}, registry.find_others, registry.load)
     return {**registry, **more}
@@ -98,7 +98,7 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
 
 
 def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
-    """Find a strategy as `find_strategy` does, or raise an error with these details.
+    """Find a strategy with `find_strategy`. If there is no such strategy, raise an error with `details`.
 
     Raises:
         UsageError: There is no such strategy (`choices` lists the names), or its plugin fails to load.
@@ -109,7 +109,7 @@ def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, An
     others = [whole for whole in names if "/" in whole]
     known = [*_names(strategies_at_hand(strategies)), *others]
     near = did_you_mean(name, known) or f" The strategies: {', '.join(names)}."
-    # The bare name of a plugin's strategy, without its package.
+    # The user may have named a plugin's strategy without its package.
     if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
         near = f" Did you mean {' or '.join(same[:3])}?"
     message = f"there is no strategy {show_value(name)}.{near}"

@@ -1,7 +1,7 @@
-"""A strategy: one table of stages, each with its body and the stages it may lead to.
+"""A strategy: one table of stages, each with its body and its possible next stages.
 
 Rule 1: only the table defines edges. The table is checked when the strategy is defined.
-Rule 2: a stage's body is one pure generator function of the state, see `bodies`.
+Rule 2: a stage's body is one pure generator function of the state; see `bodies`.
 Rule 3: a stage with one outgoing edge needs no body. In a driven strategy, a stage with several edges has a body.
 """
 
@@ -29,8 +29,8 @@ class Field:
     """A named value of a stage's thoughts, in guided use.
 
     Args:
-        schema: JSON schema of the value, with a `description`.
-        check: A function that yields a sentence for each rule, beyond the schema, that a value breaks.
+        schema: The JSON schema of the value, with a `description`.
+        check: A function that checks rules which no schema expresses. It yields a sentence for each broken rule.
     """
 
     name: str
@@ -44,22 +44,22 @@ class Field:
 
         Args:
             kind: A JSON type, `texts` for a list of texts, or `any`.
-            more: Further keywords of the schema.
+            more: Additional keywords of the schema.
         """
         kinds = {"texts": {"type": "array", "items": {"type": "string"}}, "any": {}}
         return cls(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
 
     @classmethod
     def optional(cls, name: str, kind: str, description: str, **more: Any) -> Field:
-        """Build a field that a thought of the stage may omit; for the arguments see `mandatory`."""
+        """Build a field that a thought of the stage may omit. The arguments are the same as for `mandatory`."""
         return replace(cls.mandatory(name, kind, description, **more), required=False)
 
 
 LONG_REPLY: Final = 8_192
-"""Token limit of a reply that may be a text of several thousand words."""
+"""The token limit of a reply that may be a text of several thousand words."""
 
 SHORT_REPLY: Final = 4_096
-"""Token limit of a verdict, scores or a question, with room for unreported reasoning."""
+"""The token limit of a short reply (a verdict, scores or a question), with room for unreported reasoning."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +67,21 @@ class Stage(Generic[S]):
     """A stage: one row of a strategy's table.
 
     Args:
-        name: The stage's name in the paper, or in the earlier design ("seed") that the strategy implements.
+        name: The stage's name, taken from the paper or the earlier design ("seed") that the strategy implements.
         to: The possible next stages. Empty for the last stage.
-        description: The stage in one line.
-        guidance: The instructions for the stage, and when to leave it.
-        repeats: Whether the stage is a loop: each `stay` is an edge to itself in the diagram, table and recorded path.
+        description: A description of the stage in one line.
+        guidance: The instructions for the stage, including when to leave the stage.
+        repeats: Whether the stage is a loop. If so, `stay` is an edge in the diagram, the table and the recorded path.
         fields: The fields that a guided thought has in its `data`.
         compares: Whether the agent compares branches of thought in this stage. The agent then sees their scores.
-        tested_by: The stage that tests the claims of this stage. Empty for none.
-        body: The code to run: a generator function of the state. Without requests, it may be a plain function that
+        tested_by: The stage that tests the claims of this stage. Empty if there is none.
+        body: The code to run: a generator function of the state. A body without requests may be a plain function that
             returns the move. None means that the run takes the only outgoing edge.
-        reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
+        reply: The form of a reply: a Struct, whose JSON schema is sent with each question.
         example: A valid reply, as data.
-        read: A function that reads the replies to one question, oldest first, by rules that no schema expresses.
-        value: The type that `read` returns, into which recorded readings are converted. Defaults to `reply`.
-        phase: The phase that a run reports while it is in this stage. Empty for none.
+        read: A function that reads the latest reply by rules that no schema expresses. The replies come oldest first.
+        value: The type that `read` returns. Recorded readings are converted to this type. Defaults to `reply`.
+        phase: The phase that a run reports while the run is in this stage. Empty if there is none.
         max_output_tokens: The token limit of a reply.
     """
 
@@ -103,12 +103,12 @@ class Stage(Generic[S]):
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
-        """The code that the engine runs: the body, or else a move along the only outgoing edge."""
+        """The code that the engine runs: the body or, if there is none, a move along the only outgoing edge."""
         return partial(go, to=self.to[0]) if self.body is None and len(self.to) == 1 else self.body
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The targets of the stage's edges: itself if it repeats, then the possible next stages."""
+        """The targets of the stage's edges: the stage itself if it repeats, then the possible next stages."""
         return (self.name, *self.to) if self.repeats else self.to
 
     @property
@@ -118,9 +118,9 @@ class Stage(Generic[S]):
 
     @cached_property
     def form(self) -> dict[str, Any] | None:
-        """The reply's JSON schema with all references inlined and all properties required.
+        """The JSON schema of a reply, with all references inlined and all properties required.
 
-        An optional property may be null instead: providers enforce only such schemas.
+        Providers enforce only such schemas, so an optional property may be null instead of missing.
         """
         return None if self.reply is None else all_required(inlined_schema(self.reply))
 
@@ -177,28 +177,28 @@ class Strategy(Generic[S, O]):
 
     Args:
         name: The canonical name, in snake_case.
-        title: The name for people.
+        title: The name for display.
         source: The paper (`arXiv:…`) or the earlier design ("seed") that the strategy implements.
         summary: The strategy's purpose in one sentence.
-        stages: The table, in reading order; a run begins in the first stage and ends in the stage without `to`.
-        options: Frozen Struct, the only source of the options' defaults, ranges and descriptions.
+        stages: The table, in reading order. A run begins in the first stage and ends in the stage without `to`.
+        options: A frozen Struct: the only source of the options' defaults, ranges and descriptions.
         version: A number that increases when a change of prompts, forms or stages may break existing runs. Each run
-            records it.
+            records its version.
         state: The type of the strategy's own data, encodable by msgspec. None means guided use only.
-        begin: (problem, options) → first state. Defaults to `state(problem=problem, options=options)`.
-        conclude: state → conclusion so far.
-        close: state → the move to a stage that answers from the results so far with at most one question. None if the
-            run's next question is already the best last question. Without a `close`, runs are never closed.
+        begin: A function: (problem, options) → first state. Defaults to `state(problem=problem, options=options)`.
+        conclude: A function: state → conclusion so far.
+        close: A function: state → move to a stage that answers from the results so far with at most one question. It
+            returns None if the next question is already the best last question. By default, no run is closed.
         details: The type of the members that the strategy adds to a result.
         aliases: Other names.
         resources: The built-in tools that the strategy uses if they are available.
         suits: The kinds of problem for which `auto` chooses the strategy, as named in `strategies.choice`.
-        task_after_thoughts: The problem of a run that begins from a session's thoughts without a problem. If it is
+        task_after_thoughts: The problem of a run to which the user gives a session's thoughts but no problem. If
             empty, the first thought is the problem.
         calls: How many calls a typical run with default options makes, judging included.
-        least_calls: How many calls the strategy needs. With fewer calls, it asks one direct question.
+        least_calls: How many calls the strategy needs. If the budget has fewer, a run asks one direct question.
         wants_value: Whether the answer is a number or a truth value, never a whole text.
-        needs_least: Whether the strategy has no result at all with fewer than `least_calls`.
+        needs_least: Whether a run with fewer calls than `least_calls` is refused, as it would have no result.
         needs_models: Whether a driven run needs two or more different models.
 
     Raises:
@@ -233,7 +233,7 @@ class Strategy(Generic[S, O]):
 
     @cached_property
     def by_name(self) -> Mapping[str, Stage[S]]:
-        """The stages of the table by name."""
+        """Maps the name of each stage to the stage."""
         return {stage.name: stage for stage in self.stages}
 
     def first_state(self, problem: str, options: O) -> Any:
@@ -243,7 +243,7 @@ class Strategy(Generic[S, O]):
 
     @property
     def first(self) -> str:
-        """The stage a run begins in."""
+        """The name of the stage in which a run begins."""
         return self.stages[0].name
 
     @property
@@ -257,14 +257,14 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the phase of a run: the stage's phase, `completed` or `error`. Empty if the stage has no phase."""
+        """Return an active run's phase. After the end, this is `completed` or `error`. Empty if the stage has none."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase
         return "completed" if status == "done" else "error"
 
     def check_move(self, stage: str, to: str) -> None:
-        """Check that the table has an edge.
+        """Check that the table has an edge from `stage` to `to`.
 
         Raises:
             IllegalTransitionError: There is no such edge; `choices` lists the legal stages.

@@ -23,12 +23,12 @@ BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = 
 
 
 UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
-"""Marks a field of a form. The field is read if a reply has it, but no question requests it."""
+"""Marks a field of a form that no question requests. If a reply has the field, it is still read."""
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
     """Return the JSON schema of a type with all references inlined. The caller may change the result."""
-    # Only classes are cached. Other types may be equal but have different schemas, as Literal[1, 2] and Literal[2, 1].
+    # Only classes are cached. Equal types may have different schemas, such as Literal[1, 2] and Literal[2, 1].
     return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
 
 
@@ -69,7 +69,7 @@ def _other_schema(kind: Any) -> dict[str, Any]:
 
 
 def all_required(node: Any) -> Any:
-    """Make all properties of a schema's objects required; optional properties may be null instead."""
+    """Return a schema in which all properties are required. A property that was optional may be null."""
     if isinstance(node, list):
         return [all_required(item) for item in node]
     if not isinstance(node, dict):
@@ -86,7 +86,7 @@ def all_required(node: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Allow null in a schema, and drop its default, since every property is required."""
+    """Return a schema that also allows null. Drop the default, because every property is required."""
     left = {name: part for name, part in schema.items() if name != "default"}
     forms = left.get("anyOf")
     if isinstance(forms, list):
@@ -96,7 +96,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:
-    """Describe a field's values in a few words: `number, 0 to 1`."""
+    """Describe a field's values in a few words, such as `number, 0 to 1`."""
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None:
         return " or ".join(str(choice) for choice in choices)

@@ -1,5 +1,5 @@
-"""Accept, drive, coach, resume, fork and replay runs. The state of a run is a fold over its journal.
+"""Accept, drive, coach, resume, fork and replay runs. The state of a run is computed by folding its journal.
 
-This package performs effects, guards budgets and rates, and writes and folds the journal. The package `guided` keeps
-the sessions of an outside agent's own thoughts; neither package imports the other.
+This package performs effects, enforces budgets and rate limits, and writes and folds journals. The package `guided`
+keeps the sessions in which an outside agent records its own thoughts. Neither package imports the other.
 """

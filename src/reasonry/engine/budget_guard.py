@@ -1,12 +1,10 @@
-"""The budget guard: it refuses calls that the budget does not cover, and books the usage of each call.
+"""Budget guards refuse calls that a budget (see `core.budget`) does not cover, and record the usage of each call.
 
-An allowance guards the dollars that all runs of an owner may spend in a day.
-
-Rule 1: an estimate is reserved before each call, and the call's usage is booked afterwards, for the run's limits
-        (`core.budget`) and for the allowance.
-Rule 2: before a call, the allowance reads from the store what the owner's runs in other processes have spent, at most
-        once in `LOOK_EVERY_MS`. Calls in flight in other processes count once they are recorded.
-Rule 3: a day begins at midnight, UTC. A call in flight at midnight counts for the day of its answer.
+Rule 1: each guard reserves an estimate of a call's usage. After the call, the actual usage replaces the estimate.
+Rule 2: an allowance guards the dollars that all runs of an owner may spend in a day. Before a call, the allowance reads
+        from the store how much the owner's runs have spent today, at most once in `LOOK_EVERY_MS`. An unfinished call
+        in another process counts once that process has recorded the call.
+Rule 3: a day begins at midnight, UTC. A call that is unfinished at midnight counts for the day of its answer.
 """
 
 import asyncio
@@ -25,30 +23,30 @@ from .run import Run
 from .usage import estimate_tokens
 
 UNMEASURED = 1.5
-"""The assumed count of real tokens per estimated token of a prompt, until the first measured prompt."""
+"""How many real tokens an estimated token of a prompt stands for, until a provider has reported a prompt's tokens."""
 
 LEAST_ROOM = 16
-"""The smallest token limit of a reply, even if the budget leaves less. Providers accept no smaller limit."""
+"""The smallest token limit of a reply, even if the budget leaves fewer tokens. Providers accept no smaller limit."""
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
-"""Awaits an event. Raises `Halted` if the drive halts first."""
+"""A function that awaits an event. It raises `Halted` if the drive halts before the event."""
 
 CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
-"""The limits at which a run is closed by a last question instead of being stopped."""
+"""The limits at which the engine closes a run with a last question instead of stopping the run."""
 
 KEPT_SHARE: Final = 0.2
-"""The least share of a time limit that is reserved for the last question."""
+"""The smallest share of a run's time limit that is reserved for the last question."""
 KEPT_TIMES: Final = 1.5
-"""The time reserved for the last question, as a multiple of the slowest question so far."""
+"""The least time reserved for the last question, as a multiple of the time that the slowest request so far took."""
 
 LOOK_EVERY_MS: Final = 1_000
 
 ALLOWANCE_SPENT: Final = "max_usd_a_day"
-"""The termination reason of a run at its owner's daily limit."""
+"""The termination reason of a run that reaches its owner's daily limit."""
 
 
 class BudgetExhausted(Exception):
-    """Raised to end an attempt at a call. The engine turns its refusal into the termination reason of the run."""
+    """Raised to end an attempt at a call. The engine turns the `refusal` into the termination reason of the run."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.detail)
@@ -61,7 +59,7 @@ def limits_calls(budget: Budget) -> bool:
 
 
 def limit_reached(run: Run) -> Refusal | None:
-    """Return the limit on thoughts or nodes that a run has reached, if any."""
+    """Return a refusal if a run has reached its limit on thoughts or nodes. Otherwise, return None."""
     budget = run.budget
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
         return Refusal("max_thoughts", f"reached the limit of {budget.thoughts} thoughts")
@@ -73,7 +71,10 @@ def limit_reached(run: Run) -> Refusal | None:
 
 
 def closing_reserve(run: Run) -> Usage:
-    """Return the usage to reserve for closing a run: no usage if closing asks no question or is impossible."""
+    """Return the usage to reserve for the questions that would close a run now.
+
+    Return `NOTHING` if no question would close the run, or if the budget limits neither calls, tokens nor dollars.
+    """
     asks = run.last_questions if limits_calls(run.budget) else None
     estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
     kept = sum(estimates, NOTHING)
@@ -82,48 +83,48 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return the limit that forbids another call, if any. `kept`, the reserved usage, defaults to `closing_reserve`."""
+    """Return a refusal if a limit forbids another call. `kept` is the reserved usage, by default `closing_reserve`."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
 class BudgetGuard:
-    """Books calls in a ledger: their estimates, their usage while they stream in, and their final usage."""
+    """Enforces a budget. Tracks the usage of each call: the estimate, the usage while streaming, the final usage."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.changed = asyncio.Event()
-        """Set when a waiting call may have room again."""
+        """Set when the budget may again have room for a waiting call."""
         self._coming: dict[object, Usage] = {}
-        """The estimated usage so far of each reply that streams in."""
+        """Maps each reply that is streaming in to the estimated usage of the reply so far."""
         self._dearest: float | None = None
-        """The largest ratio so far of a prompt's reported tokens to their estimate. None before the first report."""
+        """The largest ratio so far between a prompt's reported and estimated tokens. None before the first report."""
 
     def set_budget(self, budget: Budget) -> None:
-        """Set new limits; waiting calls check for room again."""
+        """Set new limits, and let waiting calls check for room again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 
     def keep(self, usage: Usage) -> None:
-        """Reserve usage for the end of the run; waiting calls check for room again."""
+        """Reserve usage for the run's last questions, and let waiting calls check for room again."""
         if usage != self.ledger.kept:
             self.ledger = replace(self.ledger, kept=usage)
             self.changed.set()
 
     async def catch_up(self) -> None:
-        """Read the spending of other processes that share a limit with this guard."""
+        """Read how much other processes have spent, if they share the limit. In the base class, do nothing."""
 
     def describe(self, refusal: Refusal) -> Refusal:
-        """Return a refusal with the reason and the detail that suit this guard."""
+        """Return a refusal with the reason and the detail that fit this guard. In the base class, change nothing."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return how many samples of a question to draw in one request; see `Ledger.fitting`."""
+        """Return how many samples of a question one request may ask for; see `Ledger.fitting`."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
-        """Reserve an estimate for one request; wait while calls in flight may still leave room.
+        """Reserve the estimated usage of one request. Wait while unfinished calls may still leave room for it.
 
         Raises:
             BudgetExhausted: The budget does not cover the request.
@@ -145,7 +146,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return the question with its replies limited to the tokens that the budget leaves after the prompt."""
+        """Return a question whose token limit is lowered if the budget leaves fewer tokens for each reply."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -153,13 +154,13 @@ class BudgetGuard:
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note the usage so far of a streaming reply. Return the limit, if any, that the streaming replies exceed."""
+        """Note the usage so far of a streaming reply. Return a refusal if all such replies together exceed a limit."""
         self._coming[reply] = so_far
         passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
         return passed and self.describe(passed)
 
     def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
-        """Book the usage of each sample in place of an estimate, and stop watching the reply."""
+        """Replace a reserved estimate with the actual usage of each sample, and stop watching the reply."""
         self._coming.pop(reply, None)
         for usage in actual:
             self.ledger = self.ledger.settle(estimate, usage)
@@ -167,16 +168,15 @@ class BudgetGuard:
         self.changed.set()
 
     def note_prompt(self, question: Question, spent: Usage) -> None:
-        """Compare the reported tokens of a prompt with their estimate, to correct later estimates."""
+        """Compare the reported tokens of a prompt with the estimated tokens, to correct later estimates."""
         if spent.input_tokens and not spent.estimated_tokens:
             dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return the tokens that the budget leaves for each reply to a question that has reserved `own_tokens`.
+        """Return how many tokens are left for each reply if `own_tokens` are reserved for this question.
 
-        Args:
-            unmeasured: The assumed tokens per estimated token of a prompt, before a prompt was measured.
+        Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """
         ledger, limit = self.ledger, self.ledger.budget.tokens
         if limit is None:
@@ -187,11 +187,11 @@ class BudgetGuard:
 
 
 class Allowance(BudgetGuard):
-    """Guards the dollars that the runs of one owner may spend in a day, for one process.
+    """Enforces, in one process, the limit on the dollars that the runs of one owner may spend in a day.
 
     Args:
-        usage_since: Reads from the store the usage of the owner's runs since a time in milliseconds since 1970, UTC.
-        clock_ms: Returns the time in milliseconds since 1970, UTC.
+        usage_since: A function that reads from the store the usage of the owner's runs since a given time.
+        clock_ms: A function that returns the current time. Both times are in milliseconds since 1970, UTC.
     """
 
     def __init__(
@@ -205,10 +205,10 @@ class Allowance(BudgetGuard):
         self._day, self._looked_at_ms = 0, 0
 
     async def catch_up(self) -> None:
-        """Read today's spending of the owner's runs in all processes.
+        """Read from the store how much the owner's runs in all processes have spent today.
 
         Raises:
-            StoreError: The first reading of the store on this day failed. Later failures are ignored.
+            StoreError: The first read of the store on this day failed. Failures of later reads are ignored.
         """
         now_ms = self._clock_ms()
         if now_ms // DAY_MS > self._day:
@@ -228,7 +228,7 @@ class Allowance(BudgetGuard):
             self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
-        """Return the refusal of further runs today, if any, according to the last reading of the store."""
+        """Return a refusal if the owner has already spent the daily limit, as far as this process knows."""
         reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
         return self.describe(reserved) if isinstance(reserved, Refusal) else None
 

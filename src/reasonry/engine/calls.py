@@ -1,9 +1,9 @@
-"""Perform the effects of a run on the outside world, and return every failure as an event.
+"""Perform the effects of a run: calls to models, tools and verifiers. A failed call also returns an event.
 
-A call to a model passes through layers, outermost first: single flight, samples, warm cache, retries, and then `_send`,
-which waits for a slot, room in the budget and the rate limits, and records the call. Each layer is a function that
-takes and returns values. This module retries only failures of transport: overload, resets, time-outs, unusable bodies.
-The machine judges the text of an answer and asks again itself, so that every paid reply is in the journal.
+A call to a model passes through layers, outermost first: `_share_flight`, `_draw`, `_warm_cache`, `_retry`,
+`_send_through` and `_send`. Each layer is a function that takes and returns values. This module retries only failures
+of transport: overload, connection resets, time-outs and unusable bodies. The machine (`core.machine`) judges the text
+of an answer. If the text is unusable, the machine asks the model again, so that every paid reply is in the journal.
 """
 
 from __future__ import annotations
@@ -49,37 +49,37 @@ from .usage import Booking
 T = TypeVar("T")
 
 WARM_PREFIX_CHARS = 4_096
-"""The common prefix, in characters, that is worth a warm cache: providers cache from about 1,024 tokens on."""
+"""The shortest common prefix, in characters, that is worth caching. Providers cache from about 1,024 tokens on."""
 
 MAX_FALLBACKS = 10
-"""How many times a question may change its form because the server refuses a feature. A change is no attempt."""
+"""How often a request may be resent in another form because the server refuses a feature. Resending is no attempt."""
 
 MAX_TRIED_CHARS = 300
-"""The most characters of the record of a failed request."""
+"""The length limit, in characters, of the record of a failed request."""
 
 ENDLESS_CHARS: Final = 6_000
-"""A text counts as endless if this many characters at its end only repeat a shorter piece."""
+"""A reply counts as endless if its last `ENDLESS_CHARS` characters only repeat a shorter piece."""
 
 LOOK_EVERY: Final = 100
 """How many pieces of a streamed text arrive between two checks for repetition."""
 
 LAST_S = 0.1
-"""Seconds before the time limit of a run. An answer to a call that is sent later would come too late."""
+"""A wait for a provider ends this many seconds before the run's time limit. A later answer would come too late."""
 
 
 class Sent(Struct, frozen=True):
-    """The answers to one request, or its error, with the usage of each sample."""
+    """The result of one request: `came` is its answers or its error, and `spent` is the usage of each sample."""
 
     came: Sequence[Answered] | BaseException
     spent: Sequence[Usage]
 
 
 Drawn = Sequence[Answered | Failed]
-"""The answers to one request, at most as many as the samples asked for. A failed request has only its failure."""
+"""The answers to one request, which may be fewer than the requested samples. A failed request has only one `Failed`."""
 
 
 class Halted(Exception):
-    """Raised to end an attempt before its request, because the drive halts. The effect stays open."""
+    """Raised to end an attempt before it sends a request, because the drive halts. The effect stays open."""
 
 
 class Halt(asyncio.Event):
@@ -91,7 +91,7 @@ class Halt(asyncio.Event):
             raise Halted
 
     async def cut_short(self, pause: Awaitable[T]) -> T:
-        """Return the result of a pause before a request.
+        """Await `pause`, which delays a request, and return its result.
 
         Raises:
             Halted: The drive halts during the pause.
@@ -110,13 +110,13 @@ class Halt(asyncio.Event):
 
 
 class Calls:
-    """The calls of one drive.
+    """Performs the effects of one drive.
 
     Args:
-        intend: Records durably that a call is about to go out, or that a rate limit made the provider refuse it.
+        intend: Records durably that a call is about to be sent (False), or that a rate limit refused the call (True).
         at_ms: Returns the run time in milliseconds.
-        allowance: The daily limit of the run's owner. None for no limit.
-        give_way: Makes the drive release its run for a later drive if a provider stays closed. If None, the run ends.
+        allowance: The guard of the daily limit of the run's owner. None means no limit.
+        give_way: Releases the run for a later drive if a provider's gate stays closed. If None, the run ends instead.
     """
 
     def __init__(
@@ -136,15 +136,15 @@ class Calls:
         self.intend, self.at_ms, self.give_way = intend, at_ms, give_way
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}
-        """The known usage of the requests sent for each unanswered effect."""
+        """Maps the id of each unanswered effect to the known usage of the requests sent for the effect."""
         self.slowest_s = 0.0
-        """Seconds that the slowest answered request took."""
+        """How many seconds the slowest finished request took."""
         self._flights: dict[object, asyncio.Future[Answered | Failed]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
     async def perform(self, pending: Pending) -> Event:
-        """Perform one effect and return its event. Keys in use are masked, even if a model or a tool echoes a key.
+        """Perform one effect and return its event. Secret keys are masked, in case a model or a tool echoes a key.
 
         Raises:
             BudgetExhausted: The budget does not cover the effect, or a streamed reply was cut off at a limit.
@@ -161,7 +161,7 @@ class Calls:
             return SECRETS.mask_data(await settle)
 
     async def ask(self, pending: Pending, ask: Ask) -> Event:
-        """Return the answer to a question. Raises the same errors as `perform`."""
+        """Ask a model a question. Return the answer or the failure. Raises the same errors as `perform`."""
         model = self.performers.answering(ask.by)
         put = replace(
             ask.spelled_out(
@@ -177,7 +177,7 @@ class Calls:
     # -- the layers, outermost first
 
     async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
-        """Let simultaneous equal questions share one call, for which the first question pays."""
+        """Answer simultaneous equal questions with one call, whose usage counts only for the first question."""
         # Equal questions have the same model, text, form, sample and inner run.
         inside = question.id.rpartition("/")[0]
         key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
@@ -198,7 +198,7 @@ class Calls:
             del self._flights[key]
 
     async def _draw(self, model: Model, question: Question) -> Answered | Failed:
-        """Draw a sample. The samples of one question go out as one request, if the model supports that."""
+        """Return one sample. If the model can return several samples, one request serves all samples of a question."""
         draw = functools.partial(self._warm_cache, model, question)
         if not takes_samples(model):
             return (await draw(1))[0]
@@ -206,7 +206,7 @@ class Calls:
         return await self._batch.ask(key, model, draw)
 
     async def _warm_cache(self, model: Model, question: Question, samples: int) -> Drawn:
-        """Send the first of several calls alone. The others then find the common prefix in the provider's cache."""
+        """Send the first of several calls alone, so that the provider caches the common prefix for the other calls."""
         key, mine = (model.name, question.prompt[:WARM_PREFIX_CHARS]), asyncio.Event()
         wanted = self.policy.cache_warmup
         if wanted is None:
@@ -221,7 +221,7 @@ class Calls:
             mine.set()
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Drawn:
-        """Send a request, and retry it after a pause if it may succeed later. Return `Failed` if no retry helps."""
+        """Send a request, and retry the request while it may succeed later. If no retry helps, return `Failed`."""
         attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
@@ -262,15 +262,15 @@ class Calls:
     async def _send_through(
         self, gate: Gate, until_s: float | None, model: Model, question: Question, samples: int
     ) -> Sent:
-        """Send a request once the gate of its provider lets it through.
+        """Wait until the gate of the provider lets a request through, and then send the request.
 
         Args:
-            until_s: When the wait for the provider ends, by the monotonic clock. None while the gate is open.
+            until_s: The time on the monotonic clock when the wait for the gate ends. None while the gate is open.
 
         Raises:
             BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request;
                 `rate_limited`: the gate stays closed for longer than the run may wait.
-            GateClosed: The gate closed while the request waited for something else.
+            GateClosed: The gate closed while the request waited for a slot, the budget or a rate limit.
             Halted: The drive halts, or releases its run because the gate stays closed.
         """
         call, came_through = object(), False
@@ -299,7 +299,7 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Send a request once it may go out, and book its usage.
+        """Wait for a slot, for room in the budget and for the rate limits. Then send a request, and record its usage.
 
         Raises:
             BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow the call. `held` releases the call's place under limits of all processes."""
+        """Wait until the rate limits allow a call. `held` keeps the call's place under limits that processes share."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
@@ -351,7 +351,7 @@ class Calls:
     # -- the request
 
     async def _request(self, model: Model, question: Question, samples: int) -> Sent:
-        """Send the request, and determine its usage even if it fails."""
+        """Send a request, and determine its usage even if the request fails."""
         budget = self.guard.ledger.budget
         is_limited = (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
 
@@ -373,7 +373,7 @@ class Calls:
     async def _listen(
         self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
-        """Ask the model. Cut off a reply that is late, passes a limit (`BudgetExhausted`) or never ends."""
+        """Ask the model. Cut off a reply that is late, exceeds a limit (`BudgetExhausted`) or repeats endlessly."""
         try:
             async with reply.in_time:
                 return await self._ask_model(model, question, samples, reply)
@@ -394,7 +394,7 @@ class Calls:
     async def _ask_model(
         self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
-        """Ask the model in a trace span. Several samples are never streamed."""
+        """Ask the model in a trace span. A request for several samples is never streamed."""
 
         def heard(piece: str) -> None:
             reply.hear_text(piece)
@@ -464,7 +464,7 @@ class Calls:
 
 
 class _StreamedReply(Booking):
-    """Books a reply as it streams in. Cuts the reply off if it is endless, or if `limit_passed` returns a limit."""
+    """Tracks the usage of a reply as it streams in. Cuts off a reply that is endless or that `limit_passed` refuses."""
 
     def __init__(
         self,
@@ -497,28 +497,28 @@ class _StreamedReply(Booking):
         self.in_time.reschedule(asyncio.get_running_loop().time())
 
 
-# -- independent samples of one question, sent as one request where the model supports that
+# -- one request for several independent samples of a question, if the model supports such requests
 
 
 def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
-    """Whether a model is known to draw several samples in one request."""
+    """Whether a model supports requests for several samples."""
     return bool(getattr(model, "takes_n", False)) and hasattr(model, "answer_many")
 
 
 class Batch:
-    """Merges equal questions of one turn of the event loop into a request. The tasks of a round start in one turn."""
+    """Merges equal questions of one turn of the event loop into one request. The tasks of a round start in one turn."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | Failed | bool]]] = {}
-        """The waiting callers of each question. Each gets an answer, or a bool: whether the request was answered."""
+        """The waiting callers of each question. A caller gets an answer, or a bool: whether the request succeeded."""
 
     async def ask(
         self, key: object, model: Model, draw: Callable[[int], Awaitable[Drawn]]
     ) -> Answered | Failed:
         """Return one sample. Questions with equal keys differ only in their `sample`.
 
-        The first caller sends a request for all callers of the same turn. Callers that get no answer share the next
-        request. If the request failed, or the model gives only one answer at a time, each caller asks alone.
+        The first caller sends a request for all callers of the same turn. If there are too few answers, the remaining
+        callers share the next request. If that is impossible or the request failed, each remaining caller asks alone.
         """
         while (waiting := self._open.get(key)) is not None:
             mine = asyncio.get_running_loop().create_future()

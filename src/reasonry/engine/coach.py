@@ -1,7 +1,7 @@
-"""Coached runs: the engine runs the algorithm, and the caller answers its questions.
+"""Coached runs: the engine runs the algorithm, and the caller answers the questions.
 
-A coached run has the journal and the machine of a driven run; only the performer of an `Ask` differs. So a caller can
-hand a run over to a model at any point, or take a run over from a model.
+A coached run has the same journal and machine as a driven run; the only difference is that the caller answers each
+`Ask`. So a caller can hand a run over to a model at any point, and can take a run over from a model.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -30,7 +30,7 @@ from .run import Run
 from .usage import estimate_tokens
 
 _TOKENS_BESIDE = 400
-"""An estimate of the tokens of an answer, plus the tokens of its question without the problem."""
+"""The estimated tokens of an answer and of its question together, without the problem."""
 NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or their process died. In that case an answer call "
     "with no answers continues them, and so does taking the run over."
@@ -38,7 +38,7 @@ NOTHING_ASKED = (
 
 
 class Coach(Struct, frozen=True):
-    """Coached runs over one engine. If `brief`, replies refer to texts already seen: see `compact_replies`."""
+    """Starts and continues coached runs. If `brief`, replies refer to texts sent earlier; see `compact_replies`."""
 
     engine: Engine
     brief: bool = False
@@ -48,7 +48,7 @@ class Coach(Struct, frozen=True):
 
         Returns:
             {`run_id`, `session_id`, `status`, `strategy`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}],
-            `progress`}, a `note` with warnings and hints, if any, and `result` after the end.
+            `progress`}. Warnings or hints add a `note`, and the end of the run adds a `result`.
         """
         async with self.engine.begin(order, performers, fork) as opened:
             return await self.proceed(opened, performers)
@@ -61,11 +61,11 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Record answers and return the next questions, as `start` does, with newly `refuted` thoughts, if any.
+        """Record answers. Return the next questions in the format of `start`, and newly `refuted` thoughts, if any.
 
         Args:
-            answers: {id: answer}, or another shape that `read_answers` accepts; an answer is text, or data in the
-                question's form.
+            answers: {id: answer}, or another shape that `read_answers` accepts. An answer is text, or data that fits
+                the question's `answer_schema`.
             open_performers: Opens the performers of all effects except questions.
             says_all: Whether the reply repeats all texts, because the caller may have lost earlier texts.
 
@@ -73,7 +73,7 @@ class Coach(Struct, frozen=True):
             AnswerRefusedError: Some answers cannot be read. Their questions stay open under the same ids; the other
                 answers are recorded.
             ConflictError: An answer names a question that is not open, or another process drives the run. The error
-                is `retryable` if other answers were in progress for too long. No answer is recorded.
+                is `retryable` if the run was busy with other answers for too long. No answer is recorded.
             UsageError: The answers have no known shape. No answer is recorded.
         """
         async with self.engine.open(run_id, whole=False) as opened:
@@ -105,11 +105,11 @@ class Coach(Struct, frozen=True):
         )
 
     async def status(self, run_id: str) -> dict[str, Any]:
-        """Return the state of a run, in the same form as `start`."""
+        """Return the state of a run in the format of `start`."""
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question in full, by its own id or by the joined id of equal questions.
+        """Return an open question in full. `effect_id` is the id of the question, or the joined id of equal questions.
 
         Raises:
             NotFoundError: There is no such run.
@@ -126,12 +126,12 @@ class Coach(Struct, frozen=True):
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all effects of an open run except its questions. Return its state; for `known` see `_document`."""
+        """Perform all effects of an open run except questions. Return the run's state; for `known`, see `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the state of a run without the texts in `known`, the ids of texts that the caller has seen, if any."""
+        """Return the state of a run. Leave out the texts whose ids are in `known`: the caller has seen these texts."""
         if not self.brief:
             return document(read)
         asked, texts = compact_questions(equal_questions(handed_out(read.run)))
@@ -149,7 +149,7 @@ class Coach(Struct, frozen=True):
 
 
 class Caller:
-    """Replaces the model in a coached run, whose caller gives the answers."""
+    """Stands in for the model of a coached run, because the caller gives the answers."""
 
     name = CALLER
     price = staticmethod(no_price)
@@ -163,7 +163,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the state of a coached run as data. `questions` defaults to its handed-out questions in full."""
+    """Return the state of a coached run as data. `questions` defaults to the full text of the handed-out questions."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
@@ -190,7 +190,7 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
 
 
 def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
-    """Return the thoughts of a search that arithmetic or a verifier proved wrong, with the reasons, by node id."""
+    """Map the id of each search node that arithmetic or a verifier proved wrong to the thought and the reason."""
     nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}
@@ -212,7 +212,7 @@ def _form_of(pending: Pending) -> dict[str, Any]:
 def _events(
     run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]
 ) -> list[tuple[str, Answered]]:
-    """Return the answers to handed-out questions as events, in the order asked."""
+    """Turn answers to handed-out questions into events, in the order in which the questions were asked."""
     if not answers:
         return []
     if run.snapshot.status != "active":

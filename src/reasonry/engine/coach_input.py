@@ -19,13 +19,13 @@ _SHOWN: Final = 5
 
 
 def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = None) -> list[tuple[str, str]]:
-    """Return the answers that a caller gives as pairs of question id and text.
+    """Read the answers that a caller gives. Return a pair of question id and text for each answer.
 
     Args:
-        raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. The answer
+        raw: {id: answer}, {`id`, `answer`}, a list of such objects, or the JSON text of any of these. The answer
             under a joined id (`e1,e2`) is a list of answers, or one answer. If only one question is open, `raw` may be
             its bare answer. If only one group of equal questions is open, `raw` may be the bare list of answers.
-        waiting: The answer schema of each open question, by question id. Equal questions share a joined id.
+        waiting: Maps the id of each open question to its answer schema. Equal questions share a joined id.
 
     Raises:
         UsageError: The input has another shape, or an answer is neither text nor JSON data.
@@ -56,7 +56,7 @@ def _shape(waiting: Sequence[str]) -> str:
 
 
 def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
-    """Put a bare answer to the only open question under the id of the question. Return other input unchanged."""
+    """If `whole` is a bare answer to the only open question, return {`name`: answer}. Return other input unchanged."""
     parts = whole if isinstance(whole, list | tuple) else [whole]
     if (not whole and whole != 0) or any(map(_names_question, parts)):
         return whole
@@ -66,7 +66,7 @@ def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
         whole = _decode(parts[0])
     if isinstance(whole, Mapping) and [*whole] == ["answer"] and "answer" not in schema.get("properties", ()):
         whole = whole["answer"]
-    # The answer to a question for text must not be data.
+    # A question that asks for text must not be answered with data.
     is_data = isinstance(whole, Mapping | list | tuple)
     return whole if is_data and schema.get("type") == "string" else {name: whole}
 
@@ -91,7 +91,7 @@ def _pairs(whole: Any) -> list[tuple[Any, Any]]:
 
 
 def _decode(data: Any) -> Any:
-    """Return the object or list that a JSON text holds. Return any other data unchanged."""
+    """If `data` is the JSON text of an object or a list, return that object or list. Return other data unchanged."""
     if not isinstance(data, str):
         return data
     try:

@@ -1,10 +1,10 @@
-"""Compact replies of coached runs, for agents that pay for each word: a reference replaces a text that was sent before.
+"""Compact replies of coached runs, for agents that pay for each word: references replace the long texts of questions.
 
-`shared` has the long texts of the questions, each under an id made from the text. `[#id]` stands for that text.
-Equal questions are sent once, with `count`.
+The member `shared` of a reply holds each long text once, under an id made from the text. `[#id]` in a question stands
+for the text with this id. Equal questions are sent once, with their `count`.
 
-Rule 1: a reply leaves out only the texts of the questions just answered, since the caller has seen these texts. A
-        caller that begins a run, takes it over or asks for its status gets every text.
+Rule 1: `shared` leaves out only the texts of the questions just answered, since the caller has seen these texts. A
+        caller that begins a run, takes a run over or asks for its status gets every text.
 Rule 2: the references and their texts suffice to restore the whole reply.
 """
 
@@ -18,7 +18,7 @@ from ..core.effects import Ask
 from ..core.pending import Pending
 
 LEAST_CHARS: Final = 60
-"""The shortest text that a reference replaces. Shorter texts are repeated."""
+"""The length, in characters, of the shortest text that a reference replaces. Shorter texts are repeated."""
 
 HOW_TO_READ: Final = (
     "[#id] stands for the text of that id in `shared`, here or in an earlier reply; `status` repeats all."
@@ -33,7 +33,7 @@ Pieces = tuple[str, ...]
 
 
 def pieces_of(pending: Pending) -> Pieces:
-    """Return the paragraphs of a question in order; the last one holds the instruction."""
+    """Return the paragraphs of a question in order. The last paragraph holds the instruction."""
     assert isinstance(pending.effect, Ask)
     text = pending.effect.spelled_out(has_fields=True).text
     if pending.tries:
@@ -53,7 +53,7 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
 def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return groups of `equal_questions` as data, with references for long texts, and the long texts by id."""
+    """Return the groups of `equal_questions` as data, and the long texts (by id) that references replace there."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():
@@ -76,7 +76,7 @@ def compact_questions(
 
 
 def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result's answer, outcome, warnings, and verdicts on claims and candidates. `status` has the rest."""
+    """Return the main members of a result, such as answer and warnings. `Coach.status` returns the whole result."""
     always = ("answer", "outcome", "status", "termination")
     wanted = ("why", "warnings", "claims", "refutation_rate", "ranking")
     return {
@@ -99,7 +99,7 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without its annotations, which the prompt repeats."""
+    """Return a schema without titles, descriptions and defaults, since the prompt repeats them."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,6 +1,6 @@
-"""An open run and its drive: perform effects, write their events down, and fold them in until the run ends.
+"""An open run and its drive. Until the run ends, the drive performs effects, and writes and folds their events.
 
-Rule 1: a command to a run, such as a pause or a cancellation, is an entry of the journal, so it outlives the drive.
+Rule 1: a command to a run, such as a pause or a cancellation, is a journal entry, so the command outlives the drive.
 Rule 2: a drive that halts sends no new request. Answers to earlier requests may still arrive.
 """
 
@@ -52,7 +52,7 @@ LOOK_EVERY_S: Final = 0.5
 """Seconds between two reads of the store for news from other processes, such as the cancellation of a run."""
 
 KEEP_EVERY: Final = 32
-"""After this many lines, the state of a coached run is saved, so that an answer does not cost more in a longer run."""
+"""After this many new lines, the folded state of a coached run is saved, so that answers to a long run stay cheap."""
 
 
 class OpenRun:
@@ -60,8 +60,8 @@ class OpenRun:
 
     Args:
         kept: The position of the checkpoint where the fold began. 0 means that the fold began with the first line.
-        rows: Turns thoughts into rows of the run's session.
-        on_end: Called with the run, and awaited, once the run has ended in this process.
+        rows: A function that turns thoughts into rows of the run's session.
+        on_end: An async function that is called with the run once the run has ended in this process.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class OpenRun:
         self._end: Record | None = None
         """The record of the run, if the last write ended the run."""
         self._thoughts = self.run.skipped.thoughts
-        """How many thoughts the session of the run has, as far as known here."""
+        """How many thoughts the session of the run has, as far as this object knows."""
         self.awaits_store: Callable[[], bool] = lambda: False
-        """Whether to retry writes while the store is unavailable; see `patiently`."""
+        """Returns whether to retry work while the store is unavailable; see `patiently`."""
 
     @property
     def record(self) -> Record:
@@ -105,7 +105,7 @@ class OpenRun:
         """Drive the run until it ends. If this task is cancelled, the run is recorded as cancelled.
 
         Args:
-            coached: Whether the caller answers the questions. The drive then ends once all other effects are performed.
+            coached: Whether the caller answers the questions. If so, the drive ends once all other effects are done.
         """
         watch = ContainedObserver(observer) if observer else Observer()
         if self.run.snapshot.status == "active":
@@ -138,15 +138,12 @@ class OpenRun:
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume the run after a crash, a cancellation, a limit or an outside failure.
-
-        A run that ended by itself stays ended.
+        """Resume a run after a crash, a cancellation, a limit or an outside failure. A run that concluded stays ended.
 
         Args:
-            budget: New limits; earlier spending counts against them. Defaults to the same limits.
-            participants: The participants from now on. Defaults to the same participants.
-            job: Options that make the run a job from now on, as in `Engine.accept`. This task then releases the right
-                to drive the run.
+            budget: New limits; earlier spending counts against the new limits. None keeps the present limits.
+            participants: The participants from now on. None keeps the present participants.
+            job: Options that turn the run into a job, as in `Engine.accept`. This task then loses its right to drive.
         """
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
@@ -161,7 +158,7 @@ class OpenRun:
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Accept answers from outside, one by one, until a limit is reached. Return the reasons for refused answers.
+        """Accept answers one by one until a limit is reached. Return the reason for each refused answer, by effect id.
 
         Answers that the run no longer needs are dropped.
 
@@ -194,7 +191,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End a run in one write, without driving it. An earlier end, by a limit, is lifted first; see `Stopped`."""
+        """End the run in one write, without a drive. Lift an earlier end of the run first; see `Stopped`."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -211,7 +208,7 @@ class OpenRun:
             checkpoint = Line(self.chain.seq, body, self.chain.digest)
             await self.store.keep(self.row.run_id, checkpoint)
 
-    # -- its journal
+    # -- the journal of the run
 
     async def write(
         self,
@@ -221,14 +218,14 @@ class OpenRun:
         job: JobOptions | None = None,
         on_written: Callable[[Sequence[Line], Sequence[Entry]], Any] = lambda lines, entries: None,
     ) -> None:
-        """Write entries that are already folded, followed by the record if the run has ended.
+        """Write entries that are already folded. If the run has ended, also write its record.
 
         The write finishes even if this task is cancelled in the meantime.
 
         Args:
-            updates_row: Whether to update the run's row, which lists show. The end of a run always updates the row.
+            updates_row: Whether to update the row that lists show for the run. The end of a run always updates the row.
             uses_session: Whether the write counts as use of the session. The end of a run always counts as use.
-            on_written: Called with the durable lines and their entries.
+            on_written: Called with the lines and their entries once the lines are durable.
         """
         now = now_ms()
         if self.run.snapshot.status != "active" and not self.run.is_whole:
@@ -309,7 +306,7 @@ class Drive:
         self.opened, self.watch, self.coached = opened, watch, coached
         self.performers = performers
         self.hands_over = coached or bool(performers.callers_tools)
-        """Whether the drive may end with the run active, because the caller performs the remaining effects."""
+        """Whether the drive may end while the run is active, because the caller performs the remaining effects."""
         self.control = control or Control()
         self.started = time.monotonic() - self.run.snapshot.at_ms / 1000 - performers.opened_s
         self.guard = BudgetGuard(self.run.ledger)
@@ -333,7 +330,7 @@ class Drive:
         return self.opened.run
 
     async def complete(self) -> None:
-        """Drive the run until it ends. If the run is paused or drained, end the drive once no effect is in flight.
+        """Drive the run until it ends. If the run is paused or the drive drains, end once no effect is in flight.
 
         Raises:
             StoreError: An event could not be written. The run keeps the state that its journal records.
@@ -413,7 +410,7 @@ class Drive:
         return self.run.paused or self.control.is_draining
 
     async def _follow_commands(self) -> None:
-        """Obey the commands of `control`, and fold in changes to the run from outside."""
+        """Obey the commands of `control`, and fold the changes that other processes have made to the run."""
         self.control.news = asyncio.get_running_loop().create_future()
         if self.control.cancelled is not None:
             await self._cancel(self.control.cancelled)
@@ -424,7 +421,7 @@ class Drive:
         self._apply_terms()
 
     def _apply_terms(self) -> None:
-        """Apply the run's current limits. Halt if the run is paused or the drive drains; otherwise start effects."""
+        """Apply the run's current limits. If the run is paused or the drive drains, halt. Otherwise, start effects."""
         self.guard.set_budget(self.run.budget)
         if self._halts:
             self.calls.halt.set()
@@ -434,7 +431,7 @@ class Drive:
         self._launch()
 
     async def _check_outside(self) -> None:
-        """Look for changes to the run from outside. Raise ConflictError if the run was ended."""
+        """Fold the changes that other processes have made to the run. Raise ConflictError if the run has ended."""
         opened = self.opened
         row = await opened.patiently(lambda: opened.store.run(opened.row.run_id))
         if row.status != "active":
@@ -446,7 +443,7 @@ class Drive:
                     await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _take_steering(self) -> bool:
-        """Fold in entries of other processes. Return whether there are entries and all of them are `Steered`."""
+        """Fold the entries that other processes have added. Return True if there are entries and all are `Steered`."""
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
@@ -475,7 +472,7 @@ class Drive:
         return False
 
     async def _close(self, reached: Refusal) -> bool:
-        """Close the run: let it answer with the reserved usage. Return False if the run cannot be closed."""
+        """Close the run: let it ask its last questions with the reserved usage. Return False if that is impossible."""
         asks = self.run.last_questions
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
@@ -520,7 +517,7 @@ class Drive:
             self.watch.stepped(self.run, step)
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        """Fold and write entries. If `Steered` entries from outside make the write fail, fold them in and try again."""
+        """Fold and write entries. If another process wrote `Steered` entries first, fold its entries and try again."""
         while entries:
             try:
                 return await self._write_next(entries, unwritten)
@@ -541,7 +538,7 @@ class Drive:
         while waiting:
             entry = waiting.popleft()
             if isinstance(entry, Settled) and entry.id in self.effects.cancelled:
-                # The run no longer needs the answer, but its calls count.
+                # The run no longer needs the answer, but the calls for the answer count.
                 calls = {entry.id or "": getattr(entry.event, "usage", NOTHING).calls}
                 waiting.extendleft(self.effects.count_calls(calls))
                 continue
@@ -560,7 +557,7 @@ class Drive:
                     self.effects.intended[entry.id] += -1 if entry.refused else 1
             self.watch.note_lines(lines, written)
 
-        # An owner's spending of today is read from the rows, and so is the usage of a paused run.
+        # Rows tell how much an owner has spent today, and how much usage a paused run has.
         await self.opened.write(
             *folded,
             updates_row=self.control.allowance is not None or self._halts,
@@ -589,7 +586,7 @@ class Drive:
             await self._stop("cancelled", detail)
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
-        """Reload the run, to which another process wrote. Raise ConflictError if the run is still active."""
+        """Reload the run, because another process has written to it. Raise ConflictError if the run is still active."""
         await self.effects.drop()
         await self.opened.reload()
         run_id = self.opened.row.run_id
@@ -606,7 +603,10 @@ class Drive:
                 await self._write(self.effects.count_calls(calls))
 
     def _seconds_left(self, kept: float | None = None) -> float | None:
-        """Return the seconds left, less a reserve if the run can be closed by a last question. None means no limit."""
+        """Return the seconds left until the run's time limit, minus `kept` seconds. Without a limit, return None.
+
+        By default, `kept` is the time to reserve for the last questions if the run can be closed.
+        """
         seconds, run = self.run.budget.seconds, self.run
         if seconds is None:
             return None

@@ -1,8 +1,8 @@
 """The engine accepts runs, drives them and resumes them.
 
-The engine accepts a run by writing it to the store. To drive a run is a loop: perform the effects that the machine
-requests, write their events into the journal, and fold the events in. The journal holds the whole state of a run, so if
-a process dies, any other process can continue the run.
+The engine accepts a run by writing it to the store. A drive is a loop: it performs the effects that the machine
+requests, writes their events to the journal, and folds the events. The journal holds the whole state of a run. So if a
+process dies, any other process can continue the run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BY_USER: Final = "cancelled by its user"
 
 
 class Engine:
-    """Runs strategies over one store. For `rows` and `on_end`, see `OpenRun`."""
+    """Accepts, reads, drives and steers the runs of one store. For `rows` and `on_end`, see `OpenRun`."""
 
     def __init__(
         self,
@@ -77,17 +77,18 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a new run to the store, unless the same request has already begun a run. Perform no effect.
+        """Write a new run to the store, but perform no effect. If an earlier request with `key` began a run, return it.
 
         Args:
-            order: The request. `accept` fills in the strategy's version, the time and the fork.
-            fork: The part of another run to copy.
-            session_id: The session to which the run writes. A named session does not expire. Defaults to a new session.
-            job: Options that queue the run as a job, which a worker of the store drives.
-            drive: Whether to take the right to drive the run at once, because the caller opens it next.
+            order: The request for the run. `accept` fills in the strategy's version, the time and the fork.
+            fork: The part of another run that the new run copies.
+            session_id: The session for the run's thoughts. A named session does not expire. Defaults to a new session.
+            job: Options that queue the run as a job. A worker of the store then drives the run.
+            key: The idempotency key, which identifies a repeated request.
+            drive: Whether to take the right to drive the run at once, because the caller opens the run next.
 
         Raises:
-            ConflictError: The copied events do not fit the run, or a reworded question is not open after them.
+            ConflictError: The copied events do not fit the run, or a reworded question is not open after these events.
                 `idempotency_conflict`: the key was used for another request.
         """
         run_id = new_id()
@@ -110,11 +111,11 @@ class Engine:
     # -- reading
 
     async def read(self, run_id: str, *, whole: bool = True) -> OpenRun:
-        """Fold a run from its journal. Unless `whole`, the fold of an active run begins at its latest checkpoint.
+        """Read a run by folding its journal. Unless `whole`, the fold of an active run begins at the latest checkpoint.
 
         Raises:
             NotFoundError: The run does not exist.
-            StoreError: `store_corrupt`: its journal is damaged.
+            StoreError: `store_corrupt`: the journal is damaged.
             ConflictError: `strategy_changed`: the journal does not fit the current version of its strategy;
                 `strategy_unknown`: the strategy is missing.
         """
@@ -145,10 +146,9 @@ class Engine:
         return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
-        """Return the record that was written at the end of a run, or else a record made from the fold of the run.
+        """Return the record that was written at the end of a run. If there is none, make a record from the folded run.
 
-        If no record was written, and the run does not fit its strategy or the strategy is missing, the record is made
-        from the row and the events of the run.
+        If the strategy is missing or no longer fits, make the record from the row and the events of the run instead.
         """
         return (await self.view(run_id)).record
 
@@ -165,7 +165,7 @@ class Engine:
         return await self.view_of(row, lines)
 
     async def view_of(self, row: RunRow, lines: Sequence[Line]) -> RunView:
-        """Return the view of a run from its row and its journal."""
+        """Build the view of a run from its row and the lines of its journal."""
         return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
@@ -191,8 +191,8 @@ class Engine:
         """Fold a run's journal again, without a model, and compare the result with the run's record.
 
         Returns:
-            The result document, plus `replay`: {`identical`: a bool, or None for an active run, `events`: their count,
-            `differs`: the differing parts of `events`, `path`, `thoughts` and `outcome`}.
+            The result document with a member `replay`: {`identical` (None if there is no record yet), `events` (how
+            many), `differs` (the names of the parts that differ: `events`, `path`, `thoughts`, `outcome`)}.
         """
         read = await self.read(run_id)
         run, differs = read.run, differences(read.row, read.run)
@@ -206,10 +206,10 @@ class Engine:
     async def open(
         self, run_id: str, written: OpenRun | None = None, *, whole: bool = True
     ) -> AsyncGenerator[OpenRun]:
-        """Take the right to drive a run, then read it.
+        """Take the right to drive a run, then read the run.
 
         Args:
-            written: The run, if this task has just accepted it and so need not read it.
+            written: The run that this task has just accepted, if any. This run is not read again.
             whole: Whether to read the whole history of the run. Otherwise, reading begins at the latest checkpoint.
 
         Raises:
@@ -237,10 +237,10 @@ class Engine:
     async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
         """Write an entry that changes the limits of an active run, or pauses, continues or ends the run.
 
-        The drive of the run, in any process, obeys the entry at its next write or within a second.
+        The process that drives the run obeys the entry at its next write, or within a second.
 
         Raises:
-            ConflictError: The run has ended, is already (un)paused, or waits for its caller and so cannot be paused.
+            ConflictError: The run has ended, is already (un)paused as requested, or is coached and cannot be paused.
         """
         while True:
             opened = await self.read(run_id) if isinstance(entry, Stopped) else None
@@ -263,7 +263,7 @@ class Engine:
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run. Callers of a coached run queue, since each needs the right only briefly."""
+        """Take the right to drive a run. For a coached run, wait for the right: each answer needs it only briefly."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
@@ -295,7 +295,7 @@ def _check_steering(row: RunRow, entry: Steered | Stopped) -> None:
 
 
 class RecordedRun(NamedTuple):
-    """A run read from its journal but not folded, with its latest limits and participants."""
+    """A run that was read from its journal but not folded, with the latest limits and participants of the run."""
 
     row: RunRow
     lines: Sequence[Line]
@@ -308,8 +308,8 @@ class RecordedRun(NamedTuple):
         """Return the part of this run that a fork copies.
 
         Args:
-            at: How many events to copy. The fork reads the copied answers again.
-            reworded: New texts for questions that are open after the copied events, by question id.
+            at: How many events to copy. The fork copies no readings of answers, but reads the answers again.
+            reworded: Maps the ids of questions that are open after the copied events to their new texts.
 
         Raises:
             UsageError: A text is empty or too long, or `at` is negative.
@@ -330,7 +330,7 @@ class RecordedRun(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """An accepted run. `written` is the run as just written, or None if an equal request began the run earlier."""
+    """An accepted run. `written` is the run that was just written. It is None if the request is a repetition."""
 
     run_id: str
     written: OpenRun | None = None

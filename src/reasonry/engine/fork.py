@@ -1,7 +1,7 @@
 """Begin a fork: a run that copies the first events of another run and then continues independently.
 
 A fork may reword questions. The machine identifies a question by a digest of the strategy's text. So the new text
-replaces only the pending question (`run.reword`). Later tries of the question continue from the new text.
+replaces only the text of the pending question (`run.reword`). Later tries of this question use the new text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Fork(NamedTuple):
     """The part of the run `run_id` that a new run copies, and the participants of the run `run_id`.
 
     Attributes:
-        reworded: New texts of questions, by question id. They include the reworded questions of the run `run_id`.
+        reworded: Maps question ids to new texts. Questions that the run `run_id` itself has reworded are included.
         new_questions: The ids of reworded questions that must be open after the copied events.
     """
 
@@ -38,7 +38,7 @@ class Fork(NamedTuple):
 
 
 def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
-    """Return the run that an order begins, and the entries that it copies. Secret keys in use are masked.
+    """Return the run that an order begins, and the entries that this run copies from the fork. Secret keys are masked.
 
     Raises:
         ConflictError: A copied event does not fit the run, or a reworded question is not open after the copied events.
@@ -58,14 +58,14 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
     begun = replace(begun, forked_from=fork.run_id, forked_at=len(fork.taken), reworded=texts)
     run = Run(begun, strategies)
     entries = _take_over(run, fork)
-    # Later reworded questions are dropped, since this run may never ask them.
+    # The new texts of later questions are dropped, since this run may never ask these questions.
     asked = {effect_id: text for effect_id, text in texts.items() if effect_id in run.asked}
     run.begun = replace(begun, reworded=asked)
     return run, entries
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the copied events of a fork into its run, resuming the run where it has ended. Return the entries."""
+    """Fold the copied events of a fork into its run. Resume the run wherever it ends in between. Return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:
@@ -92,7 +92,7 @@ def _take_over(run: Run, fork: Fork) -> list[Entry]:
 
 
 def check_rewordings(texts: Mapping[str, str]) -> None:
-    """Check the new texts of questions, by their ids.
+    """Check the new texts of questions. `texts` maps question ids to texts.
 
     Raises:
         UsageError: A text is empty, or cannot be stored or sent.

@@ -1,4 +1,4 @@
-"""The effects that a drive has in flight, and their calls."""
+"""The effects in flight, which a drive performs at the moment, and the calls of these effects."""
 
 import asyncio
 from collections import Counter
@@ -13,18 +13,18 @@ from .journal import CallIntended, Settled
 
 
 class InFlight:
-    """The effects in flight, and their events until the events are written."""
+    """Holds the effects in flight, and holds their events until the events are written."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         self.cancelled: dict[str, int] = {}
-        """Effects that a run with enough answers no longer needs, and how many requests were sent for each."""
+        """Maps each effect that the run no longer needs, since it has enough answers, to the count of requests sent."""
         self.intended: Counter[str] = Counter()
-        """How many calls this drive recorded before they went out, by effect."""
+        """Maps each effect to the count of its calls that this drive recorded before the calls went out."""
         self.refused: dict[str, Refusal] = {}
-        """Effects that the limits forbid, and the reasons."""
+        """Maps each effect that a limit forbids to the refusal."""
         self._under_other_terms = frozenset[asyncio.Task[Event]]()
         """Tasks that began under earlier limits. The new limits may permit what the earlier limits refused."""
 
@@ -67,7 +67,7 @@ class InFlight:
         return {effect_id: self.cancelled[effect_id] for effect_id in cancelled}
 
     def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
-        """Return an entry for each of these calls that has no entry yet."""
+        """Return an entry for each call that is not recorded yet. `calls` maps effects to the count of their calls."""
         return [
             CallIntended(effect_id)
             for effect_id, number in calls.items()

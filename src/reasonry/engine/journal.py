@@ -2,7 +2,7 @@
 
 Rule 1: the journal is the truth. One fold over the journal gives a run's snapshot, path, thoughts, questions and usage.
 Rule 2: an answer is on disk before it is used; a call that counts against a budget is on disk before it goes out.
-Rule 3: the digest of each line covers the digest of the line before, which reveals a changed, lost or foreign line.
+Rule 3: the digest of each line covers the digest of the line before. So digests reveal changed, lost or foreign lines.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from ..records import Line
 T = TypeVar("T")
 
 DIRECT_LINES: Final = 200
-"""The most lines of a journal that is folded on the event loop. The fold takes less than 20 ms."""
+"""A journal of at most this many lines is folded on the event loop, which takes less than 20 ms."""
 
 HEAD_CHARS = 200
-"""The length, in characters, to which lists cut a problem or an answer."""
+"""How many characters of a problem or an answer the lists of runs show."""
 
 SCHEMA = 1
-"""Version of the entries below; a journal of a newer version is refused."""
+"""The version of the entry formats below. A journal with a newer version is refused."""
 
 CALLER = "caller"
 """The model name of a run whose caller answers the questions."""
@@ -45,7 +45,7 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     draft_model: str | None = None
     price: tuple[str, ...] = ()
     callers_tools: tuple[ToolCard, ...] = ()
-    """Tools that the run's caller calls."""
+    """The caller's own tools. The caller, not the engine, calls these tools."""
     listed_tools: tuple[str, ...] = ()
     """Names of the operator's listed tools that the request named."""
     listed_documents: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
-    """The first entry: the request for the run. Until the run is accepted, the request is called an order."""
+    """A journal's first entry: the request for the run. Until the run is accepted, the request is called an order."""
 
     strategy: str
     problem: str
@@ -76,11 +76,11 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     form: dict[str, Any] | None = None
     """JSON schema of the answer."""
     reworded: dict[str, str] = {}
-    """The reworded questions of a fork, by their ids."""
+    """The new texts that a fork gives to questions, by question id."""
     prompts: dict[str, str] = {}
     """Prompts that replace the strategy's own prompts, by `STRATEGY.STAGE`."""
     checks_form: bool = False
-    """Whether the verifier checks the answer once it is in the form."""
+    """Whether the verifier checks the answer that has been put into `form`."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
@@ -108,9 +108,9 @@ class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=Tr
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
-    """The run was resumed, perhaps with new limits or participants. This lifts an earlier stop.
+    """The run was resumed, perhaps with new limits or participants. This entry lifts an earlier stop.
 
-    New limits also lift a closing, and all events after the closing.
+    New limits also lift an earlier closing. All events after that closing then no longer count.
     """
 
     budget: Budget | None = None
@@ -128,7 +128,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The run has ended."""
 
     record: msgspec.Raw
-    """The record of the run as JSON, which stays readable when the code of its strategy has changed."""
+    """The record of the run as JSON. It stays readable even after the code of the strategy has changed."""
 
 
 Entry = Begun | CallIntended | Settled | Resumed | Steered | Ended
@@ -162,7 +162,7 @@ class Chain:
         """Check that a line is the next line of the chain, and continue the chain after the line.
 
         Raises:
-            StoreError: `store_corrupt` names the run and the line.
+            StoreError: `store_corrupt`: the line is not the undamaged next line. The error names the run and the line.
         """
         if line.seq != self.seq + 1 or line.digest != _digest(self.digest, line.body):
             raise _damage_error(self.run_id, line.seq)
@@ -189,10 +189,10 @@ def read_last(run_id: str, lines: Sequence[Line]) -> Entry:
 
 
 def decode(chain: Chain, lines: Iterable[Line]) -> Iterator[Entry]:
-    """Check and decode the next entries of a chain, one after the other.
+    """Check and decode the next entries of a chain one by one.
 
     Raises:
-        StoreError: `store_corrupt` names the run and the line. `store_newer`: a newer version wrote the journal.
+        StoreError: `store_corrupt`: the named line is damaged. `store_newer`: a newer version wrote the run.
     """
     for line in lines:
         chain.check(line)
@@ -223,7 +223,7 @@ def _damage_error(run_id: str, seq: int) -> StoreError:
 
 
 def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
-    """Return the first entry of a run, and its latest limits and participants."""
+    """Return the first entry of a run, and the run's latest limits and participants."""
     begun = entries[0]
     assert isinstance(begun, Begun), "checked when the journal was read"
     budget, participants = begun.budget, begun.participants

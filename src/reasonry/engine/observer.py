@@ -1,4 +1,4 @@
-"""Observers of a driven run. A run can always be resumed without its observers."""
+"""Observers, which receive the events of a driven run. A run can always be resumed without its observers."""
 
 import logging
 import re
@@ -17,41 +17,41 @@ from .run import Run
 _LOG = logging.getLogger("reasonry")
 
 HELD_CHARS: Final = 1_024
-"""A secret key of at most this length never appears in streamed text."""
+"""A secret key of at most this many characters never appears in streamed text."""
 
 _TO_LAST_BREAK = lazy_pattern(r".*[^!-~]", re.DOTALL)
-"""Matches text up to its last character that is blank or outside ASCII."""
+"""Matches a text up to its last character that is blank, a control character or not ASCII."""
 
 
 class Observer:
-    """Receives the events of a run, on the event loop of its drive. Each method must return quickly and not raise."""
+    """Receives the events of a run on the event loop of the drive. A method must return quickly and must not raise."""
 
     wants_text = False
-    """Whether to stream answers, which costs a little per call."""
+    """Whether to stream the pieces of answers to this observer. Streaming costs a little time per call."""
 
     def began(self, run_id: str, run: Run) -> None:
-        """A drive of the run begins. A new run is durable by then."""
+        """Called when a drive of the run begins. At that time, the store already has the run."""
 
     def asked(self, pending: Pending) -> None:
-        """The drive begins to perform an effect."""
+        """Called when the drive begins to perform an effect."""
 
     def text(self, effect_id: str, piece: str) -> None:
-        """A piece of an answer has streamed in."""
+        """Called when a piece of an answer has streamed in."""
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """A request waits for `delay_s`, because an attempt failed or because of a rate limit."""
+        """Called when a request must wait for `delay_s` seconds, because an attempt failed or a rate limit applies."""
 
     def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
-        """An entry was folded. The entry becomes line `seq` of the journal, unless another process writes first."""
+        """Called when an entry was folded. It becomes line `seq` of the journal unless another process writes first."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
-        """Lines of the journal are durable, one line for each of the entries."""
+        """Called when lines of the journal are durable. Each line holds one of `entries`, in the same order."""
 
     def stepped(self, run: Run, step: Step) -> None:
-        """An event was recorded and folded in."""
+        """Called when an event was folded and recorded."""
 
     def ended(self, run_id: str, run: Run) -> None:
-        """The run has ended."""
+        """Called when a drive ends without an error. The run may still be active, for example because it is paused."""
 
 
 class ContainedObserver(Observer):
@@ -79,7 +79,7 @@ class StreamedText:
     """Masks secret keys in a text that streams in, even if a key is split between pieces.
 
     The last characters are held back while they may belong to a key, so that the end of a shown piece reveals nothing
-    about keys in use.
+    about a key.
     """
 
     def __init__(self, secrets: Secrets = SECRETS) -> None:
@@ -99,6 +99,6 @@ class StreamedText:
         return shown
 
     def end(self) -> str:
-        """End the text. Return its rest, with keys masked."""
+        """End the text. Return the characters that were held back, with keys masked."""
         rest, self._held = self._held, ""
         return self._secrets.mask(rest)

@@ -1,4 +1,4 @@
-"""The effects that the caller of a run performs: the questions of a coached run, and calls of the caller's own tools.
+"""The effects that the caller of a run performs: the questions of a coached run, and calls to the caller's own tools.
 
 A drive performs all other effects and then ends, although the run is still active. The caller's answers and results
 become ordinary events, so any process can continue the run, even after a crash.
@@ -17,16 +17,16 @@ from .run import Run
 
 
 def questions(run: Run) -> list[Pending]:
-    """Return the open questions of a run, in the order they were first asked."""
+    """Return the open questions of a run, in the order in which they were first asked."""
     place = {effect_id: number for number, effect_id in enumerate(run.asked)}
     asks = (pending for pending in run.open_effects if isinstance(pending.effect, Ask))
     return sorted(asks, key=lambda pending: place[pending.id])
 
 
 def handed_out(run: Run) -> Sequence[Pending]:
-    """Return the open questions that the budget covers, in the order asked. Each answer counts as a call.
+    """Return the open questions that the budget covers, in the order of `questions`. Each answer counts as a call.
 
-    An unanswered question is returned again by the next call.
+    Each question is returned again until it is answered.
     """
     kept, calls = closing_reserve(run), run.budget.calls
     if refuse_call(run, kept):
@@ -36,7 +36,7 @@ def handed_out(run: Run) -> Sequence[Pending]:
 
 
 def waiting_calls(run: Run) -> list[Pending]:
-    """Return the open calls of the caller's own tools, in the order the run requested them."""
+    """Return the open calls to the caller's own tools, in the order in which the run requested the calls."""
     own = {card.name for card in run.participants.callers_tools}
     place = {effect_id: number for number, effect_id in enumerate(run.performed)}
     calls = [
@@ -48,10 +48,10 @@ def waiting_calls(run: Run) -> list[Pending]:
 
 
 def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tuple[str, Event]]:
-    """Turn a caller's results (JSON data by effect id) into events. Leave out results that are already recorded.
+    """Turn results of the caller's tools (JSON data by effect id) into events. Skip results already recorded.
 
     Raises:
-        ConflictError: The run does not wait for a call, or already has another result for it. No result is accepted.
+        ConflictError: The run waits for no such call, or already has another result of it. No result is accepted.
     """
     waiting = [pending.id for pending in waiting_calls(run)]
     recorded = {settled.id: settled.event for settled in run.events}

@@ -1,4 +1,4 @@
-"""The policy and the performers of a run."""
+"""The policy of a run (concurrency, retries, time-outs, rate limits), and the performers of its effects."""
 
 import math
 import random
@@ -18,9 +18,9 @@ from .run import Run
 from .telemetry import Meter
 
 MAX_ATTEMPTS = 4
-"""The default number of attempts at a question whose errors are retryable."""
+"""The default limit of attempts at a question whose errors are retryable."""
 REASONING_TOKENS = 24_576
-"""Extra tokens, besides the reply, for a model that reasons by itself."""
+"""Tokens added to the limit of a reply for hidden reasoning, if the model reasons before it replies."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -29,11 +29,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     Args:
         max_concurrency: How many effects of one run may be performed at once.
         max_attempts: The most requests for one question. Requests refused because of a rate limit do not count.
-        call_timeout_s: Seconds until a call to a model counts as lost.
+        call_timeout_s: Seconds until a call to a model is cut off and counts as failed.
         max_output_tokens: The most tokens of one reply, hidden reasoning included. Defaults to the limit of the stage.
-        tool_timeout_s: Seconds until a tool counts as failed.
-        backoff_s: The first pause between attempts. It doubles with each attempt and has full jitter.
-        max_backoff_s: The longest pause between attempts, whatever `Retry-After` says.
+        tool_timeout_s: Seconds until a tool call is cut off and counts as failed.
+        backoff_s: The first pause between attempts, in seconds. The pause doubles each time and has full jitter.
+        max_backoff_s: The longest pause between attempts, in seconds, even if `Retry-After` asks for more.
         cache_warmup: Whether the first of several calls with a long common prefix is sent alone, so that the other
             calls find the prefix in the provider's cache. Defaults to the model's `caches_prompts`.
         rates: The most calls and tokens in any minute, over all runs of this process that share this policy.
@@ -72,11 +72,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         return random.uniform(0, self.longest_pause_s(attempt))
 
     def longest_pause_s(self, failures: int) -> float:
-        """Return the pause in seconds after this many failures in a row, before any jitter."""
+        """Return the pause in seconds after this many consecutive failures, without jitter."""
         return min(self.backoff_s * 2 ** min(failures - 1, 30), self.max_backoff_s)
 
     def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
-        """Return the token limit of a reply. It is doubled if an earlier reply to the question was cut off."""
+        """Return the token limit of a reply. If an earlier reply to the question was cut off, double the limit."""
         limit = self.max_output_tokens or ask.max_output_tokens
         if limit is None:
             return None
@@ -95,16 +95,16 @@ class Tools(Protocol):
 
 
 class Performers(Struct, frozen=True):
-    """The performers of a run's effects.
+    """The models, the verifier and the tools that perform a run's effects.
 
     Args:
-        judge_model: Scores thoughts. Defaults to the model.
-        draft_model: Proposes thoughts that a judge scores afterwards. Defaults to the model.
-        seats: The models of a panel, which answer in parallel. Each seat defaults to the model.
+        judge_model: The model that scores thoughts. Defaults to `model`.
+        draft_model: The model that proposes thoughts, which a judge scores afterwards. Defaults to `model`.
+        seats: The models of a panel, which answer in parallel. For a missing seat, `model` answers.
         prices: The prices that the user named.
         callers_tools: The names of the caller's own tools. The drive ends once all other effects are performed.
-        opened_s: How many seconds of the run's time it took to open the performers.
-        names: The names of the performers in the record.
+        opened_s: How many seconds it took to open the performers. This time counts as run time.
+        names: The names of the performers, as the run's record shows them.
     """
 
     model: Model
@@ -124,15 +124,15 @@ class Performers(Struct, frozen=True):
         return [*filter(None, (self.model, self.judge_model, self.draft_model, *self.seats))]
 
     def answering(self, by: str) -> Model:
-        """Return the model that plays a role: the writer, the judge, the drafter or a seat."""
+        """Return the model that plays the role `by`: `writer`, `judge`, `drafter` or `seat-N`."""
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
     def check_used(self, run: Run) -> None:
-        """Check that a run that ended by itself has used all lines of its scripts.
+        """If the run concluded with an answer, check that the run has used all lines of its models' scripts.
 
         Raises:
-            ModelError: `script_left_over`: lines are unused. The message names the lines and their stages.
+            ModelError: `script_left_over`: some lines are unused. The message names these lines and their stages.
         """
         ended = run.snapshot.conclusion
         if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
@@ -144,7 +144,7 @@ class Performers(Struct, frozen=True):
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
-    """Tell the models that read replies from a file which questions of the run are already answered."""
+    """Make models that take their replies from a file skip the replies that the run has already used."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
     settled = {event.id for event in run.events}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}

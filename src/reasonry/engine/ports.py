@@ -1,4 +1,4 @@
-"""The interfaces through which the engine reaches models, verifiers and tools. Higher-level packages implement them."""
+"""The interfaces through which the engine calls models, verifiers and tools. Higher-level packages implement these."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,14 +11,14 @@ from ..core.events import Answered, Usage, Verified
 from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""Exceptions to pass on. Any other exception, even SystemExit, counts as a failed call and must not end the process."""
+"""Exceptions that are raised again. Any other exception in a call, even SystemExit, only makes the call fail."""
 
 OnText = Callable[[str], None]
-"""A function that receives each piece of a text as it streams in."""
+"""A function that receives each piece of a text while the text streams in."""
 
 
 class Question(Struct, frozen=True):
-    """A question to a model: the `Ask`, with the id of its effect and its stage in the run."""
+    """A question to a model: an `Ask`, the id of its effect, and the stage of the run that asks."""
 
     id: str
     stage: str
@@ -43,7 +43,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """An unusable or incomplete reply. Its `usage` is booked, because the reply costs tokens all the same."""
+    """The error for an unusable or incomplete reply. The run pays for `usage`, since such a reply costs tokens too."""
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
         super().__init__(
@@ -57,22 +57,22 @@ class BrokenReplyError(ModelError):
 
 
 class Model(Protocol):
-    """Answers questions.
+    """The interface of a model, which answers questions.
 
-    A model may have further attributes:
+    A model may have these optional attributes:
 
-    - `caches_prompts = True`: its provider caches prompts, so the first of several similar calls is sent alone.
-    - `price`, an `engine.prices.PriceOf`: if it returns None, a run with a limit on dollars needs a price from the
+    - `caches_prompts = True`: the provider caches prompts, so the first of several similar calls is sent alone.
+    - `price`, an `engine.prices.PriceOf`: if `price` returns None, a run with a limit on dollars needs a price from the
       user. A model without `price` states the dollars with its answers.
-    - `is_free = True`: its answers cost nothing. For any other model, an estimate replaces a missing or impossible
+    - `is_free = True`: the answers cost nothing. For any other model, an estimate replaces a missing or impossible
       usage if the model has a `price`, or if a limit on tokens or dollars applies.
-    - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
-    - `takes_tools = True`: it accepts the tools of a question, and writes its tool calls as `with_calls` does.
-    - `rewind`: a method that skips the lines of its file that a run has used; see `models.scripted`.
-    - `rewinds_for_others = True`: answers that other models gave to the run also use up lines of its file.
-    - `left_over`: the unused lines of its file; see `models.scripted`.
+    - `reasons = True`: the model reasons before it replies, so no question asks the model to think step by step.
+    - `takes_tools = True`: the model accepts tools as data, and writes tool calls in the format of `with_calls`.
+    - `rewind`: a method that skips the lines of the model's file that a run has used; see `models.scripted`.
+    - `rewinds_for_others = True`: answers that other models gave to the run also use up lines of this model's file.
+    - `left_over`: the unused lines of the model's file; see `models.scripted`.
 
-    A model that draws several samples in one request is a `SamplingModel`.
+    A model that can return several samples for one request is a `SamplingModel`.
 
     Attributes:
         name: The name as a user would write it after `--model`.
@@ -87,7 +87,7 @@ class Model(Protocol):
             ModelError: There is no answer. `retryable` and `retry_after_s` say whether and when to try again. If the
                 details contain `degraded=True`, the model will repeat the request in another form, and the failed
                 request does not count as an attempt.
-            BrokenReplyError: The reply is unusable. Its usage is booked.
+            BrokenReplyError: The reply is unusable, but has used tokens.
         """
         ...
 
@@ -96,18 +96,18 @@ class Model(Protocol):
 
 
 class SamplingModel(Model, Protocol):
-    """A model that may draw several independent samples of one question in one request."""
+    """A model that may return several independent samples (answers to the same question) for one request."""
 
     @property
     def takes_n(self) -> bool:
-        """Whether the server can draw several samples in one request. If False, the engine calls only `answer`."""
+        """Whether the server can return several samples for one request. If False, the engine calls only `answer`."""
         ...
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """Draw at least one and at most `samples` answers to a question in one request.
+        """Send one request. Return at least one and at most `samples` independent answers to the question.
 
         The usage of the first answer has `calls` 1, the prompt's tokens and all usage that cannot be split. Each other
-        answer has `calls` 0 and its share of the output. Together, they add up to the usage of the request.
+        answer has `calls` 0 and its share of the output. All these usages add up to the usage of the request.
 
         Raises:
             ModelError: As in `answer`.
@@ -122,7 +122,7 @@ def provider_of(model: str) -> str:
 
 
 class Verifier(Protocol):
-    """Proves candidates right or wrong, in code.
+    """The interface of a verifier: code that proves candidates right or wrong.
 
     Attributes:
         name: The name as a user would write it after `--verifier`.
@@ -131,12 +131,12 @@ class Verifier(Protocol):
     name: str
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a candidate. If this is not possible, return `unknown`, with `failed` and the reason as `detail`."""
+        """Check a candidate. If that is impossible, return `unknown` with `failed=True` and the reason as `detail`."""
         ...
 
 
 class Tool(Protocol):
-    """A tool that a run can call.
+    """The interface of a tool that a run can call.
 
     Attributes:
         name: The name, unique in the catalog of tools.

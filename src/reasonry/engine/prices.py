@@ -1,4 +1,4 @@
-"""Prices of calls, and the check that a limit on dollars has a price for every model."""
+"""Prices of calls, and the check that a run with a limit on dollars has a price for every model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PRICE = re.compile(rf"(?:(?P<model>.+)=)?(?P<taken>{_AMOUNT})/(?P<made>{_AMOUNT
 
 
 def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
-    """The `PriceOf` of a model without a known price."""
+    """The `PriceOf` for models whose price is unknown."""
     return
 
 
 class Price(Struct, frozen=True):
-    """US dollars per million input tokens (`taken`) and output tokens (`made`). Cached input tokens cost the same."""
+    """A price: US dollars per million input tokens (`taken`) and output tokens (`made`). Cached input is no cheaper."""
 
     taken: float
     made: float
@@ -34,13 +34,13 @@ class Price(Struct, frozen=True):
         return (self.taken * input_tokens + self.made * output_tokens) / 1_000_000
 
     def __str__(self) -> str:
-        """Return the text that `Prices.read` accepts."""
+        """Return the price in the format that `Prices.read` accepts."""
         taken, made = (f"{amount:.9f}".rstrip("0").rstrip(".") for amount in (self.taken, self.made))
         return f"{taken}/{made}"
 
 
 class Prices(Struct, frozen=True):
-    """A user's prices by model name. The name `""` stands for all other models."""
+    """Maps the names of models to the prices that a user set. The name `""` stands for all other models."""
 
     named: dict[str, Price] = {}
 
@@ -80,12 +80,12 @@ class Prices(Struct, frozen=True):
         return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
 
     def price_of(self, model: Model) -> PriceOf:
-        """Return the user's price for a model, or else the model's own price."""
+        """Return the user's price for a model. If the user set no price, return the model's own price."""
         return self.of(model) or getattr(model, "price", no_price)
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return a spec `NAME=IN/OUT` for each model that has a price, from the first layer with a price for the model."""
+    """Return a spec `NAME=IN/OUT` for each model that a layer has a price for. The first layer with a price decides."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
@@ -93,7 +93,7 @@ def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, 
 def check_priced(limit: str, models: Iterable[Model], prices: Prices) -> None:
     """Check that every model has a price. Otherwise a limit on dollars would have no effect.
 
-    A program's own model without `price` passes, since its answers state the dollars. `limit` names the limit.
+    A program's own model without `price` passes, since its answers state the dollars. The error names `limit`.
 
     Raises:
         UsageError: `price_unknown`: the price of a model is not known.

@@ -22,19 +22,19 @@ Limit = int | Mapping[str, int] | None
 no limit."""
 
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
-"""Waits for a place under the limit of a provider that all processes of a store share, and holds the place. Arguments:
+"""Waits for, and then holds, a place under a provider's limit that all processes of a store share. Arguments:
 the provider, the seconds until an unreleased place expires, and a function to call with the seconds to wait."""
 
 
 class RateLimits:
-    """Rate limits of all runs of an app, or of a program that passes the same limits to each `solve`.
+    """Rate limits for all runs of an app, or for all calls of `solve` that receive this object.
 
     Args:
         requests: The most calls in any minute.
-        tokens: The most tokens in any minute: estimated while a call is in flight, then as the provider counts them.
+        tokens: The most tokens in any minute. A call counts with an estimate until the provider has counted its tokens.
 
     Raises:
-        UsageError: A limit is below 1.
+        UsageError: A limit is not a whole number from 1 up.
     """
 
     def __init__(self, requests: Limit = None, tokens: Limit = None) -> None:
@@ -43,7 +43,7 @@ class RateLimits:
         self.shared: SharedLimits | None = None
 
     def of(self, model: str) -> RateLimit:
-        """Return the limit of the model's provider."""
+        """Return the limit for the provider of a model."""
         provider = provider_of(model)
         if provider not in self._windows:
             kind = provider.partition(":")[0]
@@ -78,7 +78,7 @@ class RateLimit:
         self._turn = asyncio.Lock()
 
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
-        """Wait until a call may go out, in order of arrival. `pausing` is called with the seconds to wait."""
+        """Wait until a call may go out. Calls go out in order of arrival. `pausing` receives the seconds to wait."""
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
                 pausing(pause_s)
@@ -99,7 +99,7 @@ class RateLimit:
 
 
 MOST_AT_THE_GATE: Final = 64
-"""The gate opens to all calls once its limit of calls in flight has grown beyond this count."""
+"""Once a gate has room for more than this many unfinished calls, the gate opens to all calls."""
 MOST_WAIT_S: Final = 900.0
 """The longest wait of a call at a gate, in seconds. The time limit of a run may shorten the wait."""
 UNCLEAR_WAIT_S: Final = 60.0
@@ -107,7 +107,7 @@ UNCLEAR_WAIT_S: Final = 60.0
 
 
 class GateClosed(Exception):
-    """Raised to end an attempt before its request, because the gate of the provider has closed."""
+    """Raised to end an attempt before it sends a request, because the gate of the provider has closed."""
 
 
 class Gate:
@@ -151,10 +151,10 @@ class Gate:
                     await self._changed.wait()
 
     def check(self, call: object) -> None:
-        """Check that a call may still go out after other waits.
+        """Check that a call may still go out after it has waited for other limits.
 
         Raises:
-            GateClosed: The call has to enter again.
+            GateClosed: The gate has closed, so the call has to enter again.
         """
         if self._room is not None and not (call in self._out and time.monotonic() >= self._opens_s):
             raise GateClosed
@@ -175,8 +175,8 @@ class Gate:
         """Close the gate because the provider refused a call.
 
         Args:
-            wait_s: The wait that the provider asked for, if any.
-            backoff_s: Returns the shortest wait, in seconds, for a count of refusals in a row.
+            wait_s: The wait, in seconds, that the provider asked for, if any.
+            backoff_s: Returns the shortest wait, in seconds, after a count of consecutive refusals.
         """
         if time.monotonic() >= self._opens_s:
             self._refusals += 1
@@ -190,5 +190,5 @@ _gates = WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, Gate]]()
 
 
 def gate_of(model: str) -> Gate:
-    """Return the gate of a model's provider; all runs of an event loop share it."""
+    """Return the gate of a model's provider. All runs of an event loop share this gate."""
     return _gates.setdefault(asyncio.get_running_loop(), defaultdict(Gate))[provider_of(model)]

@@ -1,4 +1,4 @@
-"""The record of a run: its result and trace, readable even after the code of the strategy has changed."""
+"""The record of a run: the result and the trace. It stays readable even after the code of the strategy has changed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from .result import Result, Termination, result_of
 from .run import PromptLog, Run
 
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
-"""The lists of a trace, in the order of the document."""
+"""The names of the lists of a trace, in the order in which the trace document holds these lists."""
 
 _REPLAYED: Final = ("events", "path", "thoughts", "outcome")
 """The parts of a record that a replay compares."""
 
 Rows = Callable[[Iterable[Thought], int, dict[str, int]], Sequence[ThoughtRow]]
-"""Turns a run's thoughts into rows, given the count of earlier thoughts and the first thought number of each branch."""
+"""Turns thoughts into rows. Arguments: the thoughts, the count of earlier thoughts, and each branch's first number."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Record:
     """The record of a run: its result and the rest of its trace.
 
     Args:
-        head: The trace without its lists.
-        read_list: Returns the entries of a named list as JSON data. A `PromptLog` has shortened the prompts.
+        head: The members of the trace that are neither lists nor parts of the result.
+        read_list: Returns the entries of a list, by its name, as JSON data. A `PromptLog` has shortened the prompts.
     """
 
     result: Result
@@ -42,7 +42,7 @@ class Record:
     read_list: Callable[[str], Iterable[Any]]
 
     def entries(self, name: str) -> Iterator[Any]:
-        """Yield the entries of one list, with whole prompts."""
+        """Yield the entries of one list. Prompts are restored to their full text."""
         prompts = PromptLog()
         for entry in self.read_list(name):
             if name == "questions":
@@ -51,9 +51,9 @@ class Record:
             yield entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
-        """Return how many events precede the answer to each question, by question id, and how many events there are.
+        """Map each effect id to how many events precede its result. Also return the count of all events.
 
-        A fork that copies this many events asks the question again.
+        If a fork copies only the events before an answer, the fork asks the question again.
         """
         taken = [
             each["id"] for each in self.entries("events") if not each.get("lifted", each["type"] == "stopped")
@@ -107,7 +107,7 @@ def record_of_run(row: RunRow, run: Run) -> Record:
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
-"""Members of the first entry that the document omits if they are empty."""
+"""Members of the journal's first entry that the trace document omits if they are empty."""
 
 
 def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:
@@ -160,10 +160,10 @@ def record_of(last: Entry | None) -> Record | None:
 
 
 def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
-    """Return a row, corrected by the facts in the journal of its run. The strategy's code is not needed.
+    """Return a run's row, corrected with the facts in the run's journal. The strategy's code is not needed.
 
-    The journal does not tell the run's owner, whether the run is a job, when it was last written and, for an active
-    run, the usage of lost calls. Whether an active run is paused is taken from the row.
+    The journal does not tell the owner, the time of the last write, or whether the run is a job. For an active run, it
+    does not tell the usage of lost calls either, and the row decides whether the run is paused.
     """
     begun, _, participants = terms(entries)
     recorded = record_of(entries[-1])
@@ -195,7 +195,7 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
 
 
 def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
-    """Return the usage of a run's answers, without the copied answers of a fork."""
+    """Return the usage of a run's own answers. Answers that a fork has copied do not count."""
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     own = taken[begun.forked_at or 0 :]
     return sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)

@@ -39,7 +39,7 @@ _NODES = ("root_id", "frontier", "nodes")
 
 
 class Termination(Struct, frozen=True, omit_defaults=True):
-    """The end of a run: `reason` for programs, `detail` for people, and `code` if an error ended the run."""
+    """How a run ended: `reason` is for programs, `detail` is for display. `code` is set if an error ended the run."""
 
     reason: str
     detail: str = ""
@@ -50,15 +50,15 @@ class Result(Struct, Generic[T], frozen=True):
     """The result of a run.
 
     Args:
-        answer: None unless the run is solved or answered.
-        outcome: The end of the run in one word. None while the run works or is paused.
-        rounds: How many rounds of model calls had to follow each other: the run's length with unlimited concurrency.
+        answer: The answer. None unless the outcome is `solved` or `answered`.
+        outcome: How the run ended, in one word. None while the run works or is paused.
+        rounds: How many rounds of model calls had to follow one another. Concurrency cannot reduce this count.
         duration_ms: The run time in milliseconds, without pauses.
         details: The strategy's own part of the result, of the type `Strategy.details`.
         warnings: Problems that did not end the run but may matter to its result.
-        best_answer: The best answer so far, if the run has ended neither solved nor answered.
-        output_type: The type of `output`. None means the answer as text.
-        why: The reason for the result. None before the end.
+        best_answer: The best answer so far, if the run has ended but is neither `solved` nor `answered`.
+        output_type: The type of `output`. None means that `output` is the text of the answer.
+        why: The reason for the result. None before the run has ended.
     """
 
     answer: str | None
@@ -80,10 +80,10 @@ class Result(Struct, Generic[T], frozen=True):
 
     @property
     def output(self) -> T:
-        """The answer as `output_type`.
+        """The answer, converted to `output_type`.
 
         Raises:
-            WorldError: There is no answer, or the type's own checks refuse it.
+            WorldError: There is no answer, or the type's own checks refuse the answer.
         """
         if self.answer is None:
             why = self.termination.detail or self.termination.reason
@@ -98,9 +98,9 @@ class Result(Struct, Generic[T], frozen=True):
             raise WorldError(message, code="output_invalid", run_id=self.run_id) from error
 
     def document(self, *, nodes: bool = True) -> dict[str, Any]:
-        """Return the result as a document of JSON data. The strategy's own part is at its top level.
+        """Return the result as JSON data. The members of `details` are at the top level.
 
-        If `nodes` is False, the nodes and the frontier of a tree, drafts and samples are left out.
+        If `nodes` is False, leave out drafts, samples, and the nodes and the frontier of a tree.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
@@ -178,7 +178,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 def _with_drafts_at_work(
     document: dict[str, Any], snapshot: Snapshot, strategies: Registry
 ) -> dict[str, Any]:
-    """Return the document of an active run. Add the drafts or samples on which inner runs are at work."""
+    """Return the document of an active run, together with the drafts or samples that its inner runs are working on."""
     document = dict(document)
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
@@ -209,7 +209,7 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return the answer of an ended run, or else its best text so far that no verifier refuted."""
+    """Return an ended run's answer or, if there is none, its best text so far. Skip texts that a verifier refuted."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None
@@ -243,7 +243,7 @@ def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, Sessio
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
-    """Return the row of a run after its latest entry."""
+    """Return a run's row, updated to the state after the run's latest entry."""
     snapshot, usage = run.snapshot, run.usage
     conclusion, best = snapshot.conclusion or Conclusion(reason=""), _best_of(run)
     return replace(

@@ -32,26 +32,26 @@ class Asked(Struct, frozen=True):
     """The prompt without the prefix that it shares with an earlier prompt; see `PromptLog`."""
     reply: str | None = None
     read: str = ""
-    """How the reply was read: `Reading.title`."""
+    """How the reply was read, or why the reply is unreadable: `Reading.title`."""
     tried: tuple[str, ...] = ()
-    """The failures of the requests before the reply; see `Answered`."""
+    """The failures of the requests before the reply; see `Answered.tried`."""
     shared: int = 0
     """The length of the prefix that the prompt shares with the earlier prompt."""
 
 
 class Performed(Struct, frozen=True, omit_defaults=True):
-    """An effect of a run, in the form that views of the run show."""
+    """An effect of a run, as views of the run show it."""
 
     id: str
     kind: Literal["ask", "call_tool", "verify"]
     stage: str
     round: int
     at_ms: int = 0
-    """The run time, in milliseconds, of the first request for the effect."""
+    """The run time, in milliseconds, at which the run first requested the effect."""
     about: str = ""
     sample: int = 0
     text: str = ""
-    """The name of the tool, or the verified text."""
+    """The name of the called tool, or the text to verify."""
     arguments: dict[str, Any] = {}
 
 
@@ -64,7 +64,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptState(Struct, frozen=True, omit_defaults=True):
-    """A cache: the folded state of an active run after a line of its journal."""
+    """The folded state of an active run after a line of its journal. A cache, from which a later fold can begin."""
 
     begun: Begun
     strategy_version: int
@@ -89,7 +89,7 @@ _KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("
 
 
 class Run:
-    """The fold of a journal, updated entry by entry."""
+    """The state of a run, computed by folding the entries of the journal one by one."""
 
     paused = False
     """Whether the run is paused and so begins no new effect."""
@@ -98,16 +98,16 @@ class Run:
     _before_closing: tuple[Snapshot, Settled] | None = None
     """The snapshot before a limit closed the run, and the event that closed the run."""
     lifted = frozenset[int]()
-    """The positions of events that no longer count: the closing that new limits lifted, and all events after that."""
+    """Positions of events that no longer count: a closing that new limits lifted, and all events after the closing."""
     unmarked: str | None = None
     """The latest reply that did not mark its answer."""
     in_part: tuple[str, ...] = ()
-    """The lost parts of replies that were accepted in part."""
+    """For each reply that was accepted in part, the stage and the part that was left out."""
     spent = NOTHING
     reused = NOTHING
     """The usage of the answers that a fork copied. `spent` does not include this usage."""
     dearest = NOTHING
-    """The usage of the most expensive answer. It is assumed for each call whose answer was lost."""
+    """The usage of the most expensive answer. Each call whose answer was lost is assumed to have the same usage."""
     lost = 0
     """How many calls were recorded but never answered."""
     cut = NOTHING
@@ -117,12 +117,12 @@ class Run:
     """The snapshot before a stop or a failure ended the run, and the event that ended the run."""
     _answered = 0
     skipped = Counts()
-    """The counts of the kept state where the fold began. The run's lists begin after these counts."""
+    """The counts of the kept state from which the fold began. The run's lists hold only later events and thoughts."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
-        """`budgets`: the limits that the run has had, each with the run time from which they applied."""
+        """`budgets`: pairs of a run time in milliseconds and the limits that applied from this time on."""
         self.strategies = strategies
         self.strategy = with_form(
             recorded_strategy(strategies, begun.strategy),
@@ -135,15 +135,15 @@ class Run:
         self.events: list[Settled] = []
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
-        """The role that each question is for."""
+        """Maps the id of each question to the role that answers."""
         self.performed: dict[str, Performed] = {}
         self.branches: dict[str, int] = {}
-        """The number of the first thought of each branch."""
+        """Maps each branch to the number of its first thought."""
         self.origins: list[str] = []
         """For each thought, the id of the effect whose event recorded the thought, or an empty text."""
         self._prompts = PromptLog()
         self.out: Counter[str] = Counter()
-        """How many recorded calls may still be answered, by effect."""
+        """For each effect, how many recorded calls may still be answered."""
         self.is_whole = kept is None
         """Whether the fold began with the first line and so has the whole history."""
         if kept is None:
@@ -174,7 +174,7 @@ class Run:
         )
 
     def keep(self) -> KeptState | None:
-        """Return the folded state, as the start of a later fold, or None for a run that has ended or was closed."""
+        """Return the folded state, from which a later fold can begin. Return None if the run ended or was closed."""
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
@@ -228,7 +228,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event; `step` is its step, if already known. Then `events[-1]` is the entry to write.
+        """Fold an event and return its step. `step` is the step, if known. Then `events[-1]` is the entry to write.
 
         Raises:
             ConflictError: The event does not fit the run. The run is unchanged.
@@ -261,7 +261,7 @@ class Run:
         """Return the step of an event without folding the event. Raises the same errors as `take`."""
         snapshot, left = self.snapshot, self.snapshot.calls_left
         if left is not None and self.counts.events < (self.begun.forked_at or 0):
-            # The forked run paid for the answer.
+            # The run that was forked has paid for the answer.
             snapshot = replace(snapshot, calls_left=left + getattr(settled.event, "usage", NOTHING).calls)
         step = advance(
             self.strategy,
@@ -323,7 +323,7 @@ class Run:
     def _book(self, effect_id: str | None, event: Event) -> None:
         usage = getattr(event, "usage", NOTHING)
         if self.counts.events <= (self.begun.forked_at or 0):
-            # The forked run paid for the answer.
+            # The run that was forked has paid for the answer.
             self.reused += usage
             self.dearest = larger_usage(self.dearest, usage)
             return
@@ -336,18 +336,18 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Book the recorded calls that are still open as lost, except for `cut` calls, which a stop has counted."""
+        """Count recorded calls that are still unanswered as lost, except for `cut` calls, which a stop has counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run. Lost calls and open recorded calls count as calls."""
+        """The usage of the run. Lost calls and recorded calls without an answer so far count as calls."""
         return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
 
     @property
     def ledger(self) -> Ledger:
-        """The run's budget and its usage. A lost answer counts as much as the most expensive answer."""
+        """The run's budget and usage. A lost answer is assumed to have cost as much as the most expensive answer."""
         lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
         unknown = lost + cut.calls
         usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))
@@ -357,7 +357,7 @@ class Run:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect in the form for views. Its `about` begins with the `about` of each enclosing effect."""
+    """Return an effect as views show it. The `about` of each enclosing effect precedes the effect's own `about`."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around, inside, path = list[Any](), snapshot.pending, pending.id
@@ -382,7 +382,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
     """Fold a run's journal, without a model.
 
     Raises:
-        ConflictError: `strategy_changed` (an entry does not fit the strategy) or `strategy_unknown` (it is missing).
+        ConflictError: `strategy_unknown`: the strategy is missing. `strategy_changed`: an entry does not fit it.
     """
     rest = iter(entries)
     first = next(rest)
@@ -400,7 +400,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
-    """Fold all entries after the first into a run, and read each answer again. Yield the run's requests in order."""
+    """Fold the entries after `Begun` into a run, and read each answer again. Yield the run's requests in order."""
     yield from run.open_effects
     for entry in entries:
         if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
@@ -422,7 +422,7 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
-    """Return the error for a journal that does not fit its strategy. The digests have shown that no line is damaged."""
+    """Return the error for a journal that does not fit its strategy. The digests are right, so no line is damaged."""
     if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
         # The strategy of an inner run is missing.
         return ConflictError(str(error), code="strategy_unknown", line=line)
@@ -438,7 +438,7 @@ def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registr
 
 
 def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
-    """Return the strategy that a run's record names.
+    """Return the strategy that the journal of a run names.
 
     Raises:
         ConflictError: `strategy_unknown`: the strategy is missing or cannot be loaded.
@@ -481,10 +481,10 @@ def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> P
 
 
 class PromptLog:
-    """Shortens the prompts of one run, or restores them, in the order asked.
+    """Removes from each prompt of a run the prefix that an earlier prompt also has, or restores the prefix.
 
-    The log compares a prompt with the previous prompt of the same inner run (`e4/e2` is in the inner run `e4`). It
-    compares the first prompt of an inner run with the previous prompt of the whole run.
+    Prompts must come in the order asked. The earlier prompt is the previous prompt of the same inner run (`e4/e2` is in
+    the inner run `e4`). For the first prompt of an inner run, it is the previous prompt of the whole run.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
-"""The first difference between two runs, and its consequences: a pure function over two records.
+"""Find the first difference between two runs, and compare their results, with a pure function over two records.
 
-Rule 1: requests to models, tools and verifiers are matched by the ids of their effects. Ids are counted in the order
-        asked, so two runs of one strategy have the same ids until they diverge, in whatever order answers arrived.
+Rule 1: requests to models, tools and verifiers are matched by their effect ids. Ids are numbered in the order of the
+        requests. So two runs of one strategy have the same ids until they diverge, in whatever order answers arrived.
 Rule 2: the runs diverge at the first effect that differs in its question or its answer, or that only one run has.
         Times and prices make no difference.
-Rule 3: the comparison of a fork with the run that it copied starts at the fork point. The copied answers are equal,
-        though different options may have worded their questions differently.
+Rule 3: the comparison of a fork with the run that it copied starts at the fork point. Before this point, the answers
+        are equal, but questions may have other words, because the fork has other options.
 """
 
 import re
@@ -34,14 +34,14 @@ _SPENT: Final = ("calls", "samples", "rounds", "input_tokens", "output_tokens", 
 
 
 def diff_runs(first: Record, second: Record) -> Document:
-    """Return the first difference between two runs and all differing terms as a JSON document. `a` is the first run.
+    """Compare two runs. Return a JSON document, in which `a` is the first run and `b` is the second run.
 
     Returns:
-        `runs`: a description of each run; `fork`: {`of`: the copied run, `a` or `b`, `at`: the count of copied events},
-        or None; `problem`, `answer`: {`same`, `a`, `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls
-        and claims; `parting`: the first difference, {`what`: `question`, `outcome`, `only_a`, `only_b`, `strategy` or
-        `end`, `id`, `stage`, `a`, `b`}, or None; `spend`: [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}], the
-        strategy, model, options and limits that differ.
+        `runs`: a description of each run. `fork`: {`of` (the run that was copied: `a` or `b`), `at` (how many events
+        were copied)}, or None. `problem` and `answer`: {`same`, `a`, `b`}. `asked`: {`alike` (how many effects precede
+        the first difference), `a` and `b` (how many effects each run has)}. `parting`: the first difference, or None:
+        {`what` (`question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`), `id`, `stage`, `a`, `b`}. `spend`, and
+        `terms` (the strategy, models, options and limits that differ): [{`name`, `a`, `b`}].
 
     Raises:
         UsageError: Both records belong to the same run.
@@ -80,7 +80,7 @@ def _sides(values: Sequence[Any]) -> Document:
 
 
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Return a row for each name on either side, with the values of both sides."""
+    """Return a row for each name that at least one side has, with the values of both sides."""
     names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 
@@ -89,7 +89,7 @@ def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
 
 
 def _effects(run: Record) -> dict[str, Document]:
-    """Return the requests of a run and their results, by effect id."""
+    """Map each effect id of a run to the request and its result."""
     found = {
         entry["id"]: {"stage": entry["stage"], "prompt": entry["prompt"]}
         for entry in run.entries("questions")
@@ -102,7 +102,7 @@ def _effects(run: Record) -> dict[str, Document]:
 
 
 def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
-    """Return the sort key of an id: `e2` before `e10`, `e1/e2` within `e1`."""
+    """Return a sort key for an effect id, which puts `e2` before `e10`, and `e1/e2` between `e1` and `e2`."""
     return tuple((int(number or 0), text) for text, number in re.findall(r"(\D+)(\d*)", effect_id))
 
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans that follow the conventions for HTTP, messaging and GenAI. Without an SDK, they cost nothing."""
+"""OpenTelemetry spans that follow the conventions for HTTP, messaging and GenAI. Without an SDK, spans cost nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TracedWork:
         self._span = span
 
     def note(self, facts: Mapping[str, Any], name: str | None = None) -> None:
-        """Add facts to the span; None stands for an unknown fact."""
+        """Add facts to the span. A fact that is None is unknown and left out. A `name` renames the span."""
         if self._span is not None:
             self._span.set_attributes(_known_facts(facts))
             if name is not None:
@@ -50,7 +50,7 @@ class Meter:
         self.listener: Meter | None = None
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add to a count."""
+        """Add `by` to the count `name`."""
         if self.listener is not None:
             self.listener.add(name, by, **labels)
 
@@ -68,7 +68,7 @@ class Meter:
 
 
 def labels_of(model: str) -> dict[str, str]:
-    """Return the labels for a model's counts, without the address of its server."""
+    """Return the labels for a model's counts. The labels leave out the address of the model's server."""
     provider = provider_of(model)
     return {
         "provider": provider.partition(":")[0],
@@ -83,7 +83,7 @@ def trace_work(
     facts: Mapping[str, Any],
     carried: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the process that requested it."""
+    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the process that asked for it."""
     tracer = _find_tracer()
     if tracer is None:
         yield TracedWork()
@@ -116,7 +116,7 @@ def trace_work(
 
 
 def trace_context() -> dict[str, str]:
-    """Return the current trace context, for another process. Untraced work has an empty context."""
+    """Return the current trace context, which another process can continue. The context of untraced work is empty."""
     carried = dict[str, str]()
     if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -171,7 +171,7 @@ def facts_of_request(model: str, question: Question, samples: int) -> dict[str, 
 
 
 def facts_of_answers(answers: Sequence[Answered]) -> dict[str, Any]:
-    """Return the attributes of a request's span that the answer adds."""
+    """Return the attributes of a request's span that are known only after the answer."""
     usage = sum((answer.usage for answer in answers), NOTHING)
     ends = [
         "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers

@@ -1,9 +1,9 @@
 """The usage of a call: the provider's figures if they are plausible, otherwise an estimate.
 
-Rule 1: the lengths of prompt and reply give an estimate. A stated figure is implausible below a quarter of the estimate
-(three fifths for several samples, since some servers count only the first sample), or above one token per byte plus
-`MOST_HIDDEN_TOKENS` for hidden reasoning and a provider's additions to the prompt.
-Rule 2: the estimate, marked as such, replaces a figure that is implausible or unusable (absent, negative, text, …).
+Rule 1: the lengths of prompt and reply give an estimate. A figure is implausible below a quarter of the estimate (three
+fifths for several samples, since some servers count only the first sample). A figure is also implausible above one
+token per byte plus `MOST_HIDDEN_TOKENS` for hidden reasoning and a provider's additions to the prompt.
+Rule 2: an estimate replaces an implausible or unusable figure (absent, negative, text, …) and is marked as estimated.
 Rule 3: a list price replaces a cost that is missing, off by over a factor of `MOST_OFF`, or based on estimated tokens.
 """
 
@@ -22,7 +22,7 @@ from .ports import BrokenReplyError, Model, Question, is_rate_limit
 from .prices import PriceOf, Prices, no_price
 
 CHARS_PER_TOKEN = 4
-"""Characters of English text per token. A non-ASCII character counts as three: other languages take more tokens."""
+"""Characters of English text per token. A non-ASCII character counts as three, as other languages take more tokens."""
 
 BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
 """The share of the estimate that a stated figure must reach, for one reply and for several samples together."""
@@ -37,7 +37,7 @@ _RUN = lazy_pattern(r"(.)\1{3,}", re.DOTALL)
 
 
 class Stated(Struct, frozen=True):
-    """The usage that a provider states for a call, unchecked."""
+    """The unchecked usage that a provider states for a call."""
 
     input_tokens: Any = None
     output_tokens: Any = None
@@ -46,7 +46,7 @@ class Stated(Struct, frozen=True):
 
 
 def weigh(text: str) -> int:
-    """Return the weight of a text, which `tokens_of` needs. The weights of pieces add up to the weight of the whole."""
+    """Return a text's weight, from which `tokens_of` estimates tokens. Weights of pieces add up to the whole weight."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + 2 * beyond
 
@@ -64,11 +64,11 @@ def estimate_tokens(text: str) -> int:
 def meter(
     stated: Stated, prompt: str, replies: Sequence[str], *, reasoning: str = "", price: PriceOf = no_price
 ) -> Usage:
-    """Return the usage to book for one request.
+    """Return the usage to record for one request.
 
     Args:
-        replies: All samples, used or not.
-        reasoning: Reasoning text besides the replies. Some providers count it.
+        replies: The texts of all samples, even of unused samples.
+        reasoning: Reasoning text that is not part of the replies. Some providers count its tokens.
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
     parts = max(1, len(replies))
@@ -95,7 +95,7 @@ def guess(taken: int, made: int, price: PriceOf) -> Usage:
 
 
 def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
-    """Return the usage that a model states. Estimates replace missing and impossible figures."""
+    """Check the usage that a model states. Return the usage, with estimates for missing and impossible figures."""
     silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
     figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
     if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
@@ -115,9 +115,9 @@ def dollars(stated: Any) -> float | None:
 def _count_or_guess(
     stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
 ) -> tuple[int, int]:
-    """Return a token count, and its estimated part: 0 if the stated count is believed, otherwise all of it."""
+    """Return a token count, and how many of its tokens are estimates: none if `stated` is plausible, otherwise all."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
-    # One token may stand for a long row of the same character.
+    # One token may stand for many repetitions of the same character.
     fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
     guessed = estimate_tokens(text + unseen)
     return (guessed, guessed) if count is None or count < fewest else (count, 0)
@@ -140,11 +140,11 @@ def _most(text: str, parts: int = 1) -> int:
 
 
 class Booking:
-    """Determines the usage to book for one request.
+    """Determines the usage to record for one request.
 
     Args:
-        prices: The user's prices, which override the provider's.
-        is_limited: Whether a limit depends on the usage. Otherwise a program's own model may omit the usage.
+        prices: The user's prices, which override the prices of the model.
+        is_limited: Whether a limit depends on the usage. If not, a program's own model may omit the usage.
     """
 
     def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
@@ -167,10 +167,10 @@ class Booking:
         return guess(self._prompt_tokens, tokens_of(self._weight), self._price)
 
     def of_failure(self, error: BaseException) -> Usage:
-        """Return the usage to book for a request without an answer.
+        """Return the usage to record for a request without an answer.
 
-        A refused request counts as a call without tokens, or not at all if it was refused because of a rate limit. A
-        request that was cut off costs its prompt and the pieces so far.
+        A request that the provider refused counts as a call without tokens, but a refusal because of a rate limit does
+        not count at all. A request that was cut off costs its prompt and the pieces of the reply so far.
         """
         stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
         if isinstance(error, ModelError) and not stated.tokens and not self._weight:
@@ -180,7 +180,7 @@ class Booking:
         return self._with_price(stated if known else so_far)
 
     def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
-        """Return the first `wanted` answers. Book the usage of the surplus answers on the first answer."""
+        """Return the first `wanted` answers. Add the usage of any surplus answers to the usage of the first answer."""
         kept, surplus = list(answers[:wanted]), answers[wanted:]
         extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))

@@ -1,7 +1,7 @@
 """Ends a process whose event loop hangs, so that another process can resume its runs.
 
-A thread could not watch the loop, since a runaway regular expression holds the interpreter lock. The watcher is a child
-process that runs this file, which imports little, and nothing from the package.
+A thread could not watch the loop, since a runaway regular expression holds the interpreter lock. So the watcher is a
+child process that runs this file. The file imports little, and nothing from the package.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator
 
 STILL_S = 30
-"""How many seconds the loop may hang. The child counts in ticks, which pause while the computer is suspended."""
+"""How many seconds the loop may hang. The child counts ticks, which pause while the computer is suspended."""
 
 TICK_S = 1.0
 
@@ -32,7 +32,7 @@ class Watchdog:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Let the watchdog end this process if its loop hangs. Do nothing on Windows, which cannot wait for pipes."""
+        """Let the watchdog end this process if the loop hangs. On Windows, which cannot wait for pipes, do nothing."""
         import asyncio
         import subprocess
 
@@ -65,7 +65,7 @@ WATCHDOG = Watchdog()
 
 
 def watch(pid: int, still_s: float, tick_s: float) -> None:
-    """Read the heartbeats of a process from standard input until the process ends. Kill it if the heartbeats stop."""
+    """Read the heartbeats of a process from standard input until the process ends. Kill the process if they stop."""
     # Ctrl-C is for the watched process, which may have work to finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_id, rest, quiet = b"", b"", 0

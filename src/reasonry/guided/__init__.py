@@ -1,5 +1,5 @@
-"""Sessions of an outside agent's thoughts: the rules for thoughts, lines and branches, history, export and import.
+"""Sessions record the thoughts of an outside agent. This package checks, stores, exports and imports the sessions.
 
-This package keeps the number, stage, branch and revision of an agent's thoughts consistent. The package `engine` runs
-strategies; neither package imports the other.
+The rules of this package keep the number, stage, branch and revision of each thought consistent. The package `engine`
+runs strategies. Neither `guided` nor `engine` imports the other package.
 """

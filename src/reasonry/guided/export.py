@@ -79,15 +79,15 @@ def _code(text: str) -> str:
 
 
 def stages_of(thought: Document) -> Sequence[str]:
-    """Return the stages of a thought: none, one, or a path."""
+    """Return the stages of an exported thought, in order. The result is empty if the thought has no stage."""
     return thought.get("stages") or [*filter(None, [thought.get("stage")])]
 
 
-# -- data: items with semicolons, members with colons, no brackets or quotes
+# -- data as text: semicolons separate items, a colon follows a member's name, parentheses enclose nested data
 
 
 def plain_value(value: Any) -> str:
-    """Format JSON data as text: `a; b`, `x: 1, y: 2`, `yes`, with nested data in parentheses."""
+    """Format JSON data as text, such as `a; b`, `x: 1, y: 2` or `yes`. Nested data is in parentheses."""
     match value:
         case None:
             return "none"

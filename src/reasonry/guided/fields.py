@@ -1,8 +1,8 @@
 """Find, convert and check the stages and fields that an agent names in its own spelling.
 
-`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is parsed; `"accepted"` is the choice
-`ACCEPTED`. A value that cannot be converted stays unchanged, and the check refuses it. Data may be grouped by stage
-(`{"action_planning": {"action": …}}`) or flat. In flat data, a value belongs to every stage that has its field.
+`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; a text that holds JSON is parsed; `"accepted"` is the
+choice `ACCEPTED`. A value that cannot be converted stays unchanged, and the check refuses the value. Data is flat or
+grouped by stage (`{"action_planning": {"action": …}}`). A flat value belongs to every stage that has a field for it.
 
 Rule: a value that fits its schema is never changed.
 """
@@ -24,14 +24,14 @@ from .thinking_tool import EVIDENCE, ThinkingCall
 from .tool_arguments import plain_json, truth, unknown_arguments
 
 MAX_PATH = 32
-"""The most stages in a call."""
+"""The most stages that one call may name."""
 _OF_ANY_STAGE = (
     Field("evidence", {"type": "string", "enum": list(EVIDENCE)}, required=False),
     Field("confidence", {"type": "number", "minimum": 0, "maximum": 1}, required=False),
     Field("predict", {"type": "string"}, required=False),
     Field("confirms", {"type": "array", "items": {"type": "integer"}}, required=False),
 )
-"""Fields of any stage: evidence, confidence, prediction and confirmed thoughts."""
+"""Fields that a thought at any stage may have: evidence, confidence, a prediction, and confirmed thoughts."""
 
 
 def stages_named(call: ThinkingCall) -> tuple[str, ...]:
@@ -57,14 +57,14 @@ def stages_named(call: ThinkingCall) -> tuple[str, ...]:
 def settle_fields(
     strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
 ) -> tuple[ThinkingCall, list[str]]:
-    """Normalize the stage names in a call, and move fields of stages from other arguments into `data`.
+    """Normalize the stage names in a call, and move unknown arguments that are fields of a stage into `data`.
 
     Args:
-        others: Unknown arguments. A field of the named stages (or, if none is named, of any stage) becomes `data`.
-        max_chars: The limit for `data` as JSON.
+        others: The unknown arguments. If the call names stages, only the fields of these stages move into `data`.
+        max_chars: The most characters of `data` as JSON.
 
     Returns:
-        The changed call, and a sentence for each dropped argument.
+        The changed call, and a sentence about each argument that was dropped.
 
     Raises:
         UsageError: A field is not plain JSON data.
@@ -89,7 +89,7 @@ def settle_fields(
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
-    """Add to `data` each argument that is a field. Return a sentence for each other argument."""
+    """Add each argument that is a field to `data`. Return a sentence about each argument that is not a field."""
     unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)
@@ -123,7 +123,7 @@ def find_field(name: str, fields: Iterable[Field]) -> Field | None:
 def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
     """Convert the data of a thought: known fields get their canonical names and their types.
 
-    Other keys stay unchanged. A null or blank value counts as omitted if the schema of its field does not permit it.
+    Other keys stay unchanged. A null or blank value counts as omitted if the field's schema does not permit this value.
     """
     known = list(fields)
     found: dict[str, Any] = {}
@@ -155,10 +155,10 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def check_fields(stages: Sequence[Stage[Any]], data: Mapping[str, Any]) -> None:
-    """Check the data of a thought against its stages. Unknown names are permitted.
+    """Check the data of a thought against the fields of the thought's stages. Unknown names in the data are permitted.
 
     Raises:
-        UsageError: Required fields are missing or values do not fit their schemas; `fields` names them all.
+        UsageError: Required fields are missing, or values do not fit their schemas; `fields` names all these fields.
     """
     names = {stage.name for stage in stages}
     grouped = {name: value for name, value in data.items() if name in names and isinstance(value, dict)}
@@ -190,5 +190,5 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], parent: str) -> It
 
 
 def required_fields(stage: Stage[Any]) -> dict[str, str]:
-    """Return the required fields of a guided thought in this stage, each with its form."""
+    """Return the required fields of a guided thought at this stage. Each name maps to a description of the type."""
     return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}

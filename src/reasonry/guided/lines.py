@@ -1,7 +1,7 @@
-"""The lines of a session: the main line and its branches, their states, and the lookup of thoughts by number.
+"""The lines of a session (its main line and its branches), their states, and a search for thoughts by number.
 
-The agent numbers its thoughts, and a number may occur several times. The number of a revised thought is looked up on
-the line of the new thought, then on the ancestors of this line up to the branching thought, then on every line.
+The agent numbers its thoughts, and several thoughts may have the same number. The search for a revised thought begins
+on the line of the new thought. Next come this line's ancestors, up to where the child branch begins, then all lines.
 """
 
 import sys
@@ -30,7 +30,7 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """The state of a line of a session."""
 
     stage: str
-    """The current stage. Empty until a call names a strategy or a stage; then the first stage may be any stage."""
+    """The current stage. Empty until a call names a strategy or a stage. After an empty stage, any stage is legal."""
     number: int = 0
     """The number of the line's latest thought, or 0 before the first thought."""
     total: int = 0
@@ -45,7 +45,7 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     merged: bool = False
     """Whether another line has merged this line since this line's latest thought."""
     score_before: float | None = None
-    """The line's score before `score`."""
+    """The line's previous score, which `score` replaced."""
     predicted: str = ""
     """The prediction of the next observation, from `data.predict`."""
     passed_over: bool = False
@@ -80,13 +80,13 @@ class Head(Struct, frozen=True, omit_defaults=True):
     highest: int = 0
     """The highest number of a thought. A thought with a higher number is new."""
     ended: bool = False
-    """Whether the latest thought said that it is the last."""
+    """Whether the agent said that the latest thought is the last thought."""
     directory: str = ""
     """The working directory in which the session began. It is never exported."""
     guided: tuple[str, ...] = ()
-    """The stages whose guidance was given in a reply."""
+    """The stages whose guidance a reply has already given to the agent."""
     asked: bool = False
-    """Whether a reply has already asked about open points and mistakes, which happens once, before the end."""
+    """Whether a reply has already asked the agent about open points and mistakes. A session asks only once."""
     verdicts: tuple[ClaimVerdict, ...] = ()
 
     def line(self, branch: str | None) -> ThoughtLine:
@@ -120,7 +120,7 @@ class RowsView:
             self.add(thought)
 
     def add(self, thought: ThoughtRow) -> None:
-        """Add the latest thought."""
+        """Add a thought after all earlier thoughts."""
         self.rows.append(thought)
         self._numbers.setdefault(thought.number, []).append(thought)
 
@@ -155,17 +155,17 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] | None = None
     score: float | None = None
     path: tuple[str, ...] = ()
-    """All stages in order, if the call named several; the last of them is `stage`. Otherwise empty."""
+    """All stages that the call named, in order; the last is `stage`. Empty if the call named fewer than two stages."""
     revises_seq: int | None = None
     """The `seq` of the revised thought, since numbers may repeat."""
     branch_from_seq: int | None = None
-    """The `seq` of the thought from which its branch begins."""
+    """The `seq` of the thought from which this thought's branch begins."""
     mark: int = 0
-    """A checksum of the call that submitted the thought, by which a repeated call is recognized. 0 for none."""
+    """A checksum of the call that submitted the thought. It identifies a repetition of the call. 0 means none."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The data without its groups by stage; see `flatten_data`."""
+        """The data of the thought without groups by stage; see `flatten_data`."""
         return flatten_data(self.data)
 
     @property
@@ -217,14 +217,14 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 
 
 Search = Iterable[tuple[str | None, int | None]]
-"""The lines to search for a number, in order. Each comes with the highest number to look for on it (None: any)."""
+"""The lines to search for a number, in order. Each pair has a line and the highest number that counts (None: any)."""
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield pairs: a line and None, then each ancestor and the number of the thought where its child branch begins.
+    """Yield a line with None, then each ancestor with the number of the thought where the child branch begins.
 
     Args:
-        line: The state of the branch, if it is not in `head` yet.
+        line: The state of the branch, if `head` does not have the branch yet.
     """
     bound: int | None = None
     while True:
@@ -242,7 +242,7 @@ def find_thought(
     search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
-    """Find a thought by its number. If several thoughts have it, `seq` decides, then the order of lines in `search`.
+    """Find a thought by its number. If several thoughts have the number, `seq` decides, and then the order of `search`.
 
     Args:
         seq: The `seq` of the thought, if an export recorded it.

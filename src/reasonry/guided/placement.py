@@ -4,11 +4,11 @@ A session has a main line and branches. Each line has its own current stage. An 
 line's current stage (the line stays) or a legal next stage (the line moves).
 
 Rule 1: `submit` is pure. A refused call has changed nothing.
-Rule 2: the agent numbers its thoughts. Numbers may repeat and skip, but a reference must name an existing number.
-Rule 3: a thought may start at the stage of its own line, of the branch that it merges, or of the session's latest
-        thought. If it names this stage first, it stays there. Every further step of a path is an edge of the table.
-Rule 4: the error for a refused thought describes the lines. Its `instead` has acceptable arguments, if there are any.
-Rule 5: a session may continue after its end.
+Rule 2: the agent numbers its thoughts. Numbers may repeat or leave gaps, but a reference must name an existing number.
+Rule 3: a path starts at the stage of the thought's own line, of the branch that the thought merges, or of the session's
+        latest thought. A path may name this stage first. Every other step of the path is an edge of the table.
+Rule 4: the error for a refused thought describes the lines. The error's `instead` has acceptable arguments, if any.
+Rule 5: an agent may continue a session that has ended.
 """
 
 import itertools
@@ -61,9 +61,9 @@ def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages |
 
 
 def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:
-    """Add the missing stages, so that `stages` become a path from `start`. Return None if there is no path.
+    """Add the missing stages, so that `stages` become a path from `start`. Return None if there is no such path.
 
-    If the first stage is `start`, the path stays there first. If `start` is not in the table, any first stage is legal.
+    If the first stage is `start`, the path begins there. If `start` is not in the table, any first stage is legal.
     """
     if any(name not in strategy.by_name for name in stages):
         return None
@@ -77,7 +77,7 @@ def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> S
 
 
 def is_legal(strategy: Strategy[Any, Any], start: str, stages: Stages) -> bool:
-    """Whether `stages` are a path from `start`: each step is an edge of the table. A path may first stay at `start`."""
+    """Whether each step from `start` through `stages` is an edge of the table. The first stage may also be `start`."""
     return complete_path(strategy, start, stages) == stages
 
 
@@ -112,12 +112,11 @@ def submit(
 
     Args:
         demand_fields: Whether the thought must have the required fields of its named stages.
-        recorded: The exported thought, if any. It has the `seq` of the thoughts that the call refers to by number.
+        recorded: The exported thought, if this is an import. It has the `seq` of each thought that the call names.
         mark: A checksum of the call, or 0 for none.
 
     Raises:
-        IllegalTransitionError: No edge leads to the named stage. `choices` has the legal stages; `instead` has the
-            arguments to change.
+        IllegalTransitionError: No edge leads to the stage. `choices` has the legal stages; `instead` has a correction.
         UsageError: The call breaks another rule; `field` names the argument.
     """
     submission = Submission(strategy, head, call, view, stages_named(call))
@@ -236,7 +235,7 @@ class Submission(NamedTuple):
     """A call, the stages that it names, and its session.
 
     Attributes:
-        is_trial: Whether the call is only tried, so that a refusal needs no suggestion.
+        is_trial: Whether the call is only a test. The error for a refused test suggests no other arguments.
     """
 
     strategy: Strategy[Any, Any]
@@ -249,7 +248,8 @@ class Submission(NamedTuple):
     def place(self, recorded: Mapping[str, Any]) -> Placement:
         """Find the line and the path of the thought, the branch it merges, and the thought it revises.
 
-        A thought on the main line also merges an unmerged branch in `data.selected`. The errors are as in `submit`.
+        If a thought on the main line merges no other branch, it merges the branch in `data.selected`, unless this
+        branch is merged already. The errors are as in `submit`.
         """
         head, call = self.head, self.call
         own = self.own_line(recorded.get("branch_from_seq"))
@@ -314,9 +314,9 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return the path of the thought, and the stage from which the thought moves (None if it stays).
+        """Return the path of the thought, and the stage from which the thought moves (None if the thought stays).
 
-        If the call names no stage, the line stays at its own stage or takes a merged branch's stage, if this is later.
+        If the call names no stage, the line keeps its stage, unless a merged branch's stage is later in the table.
 
         Raises:
             IllegalTransitionError: No edge leads to the named stage.
@@ -364,8 +364,8 @@ class Submission(NamedTuple):
     def _continues_branch(self, *, is_next: bool) -> bool:
         """Whether a thought that names stages, but no line, belongs to the branch of the latest thought.
 
-        The main line must not be nearer to the stages, or the number of the thought must be the branch's next number.
-        Also, no stage on the path may compare branches, unless it has a field `score` and so values only its branch.
+        The number of the thought must be the branch's next number, or the main line must not have a shorter path to the
+        stages. Also, a stage on the path may compare branches only if it has a field `score` and so values its branch.
         """
         head, table = self.head, self.strategy.by_name
         there = complete_path(self.strategy, head.stage, self.stages)
@@ -380,15 +380,15 @@ class Submission(NamedTuple):
         )
 
     def _find_branching_thought(self, number: int, seq: int | None = None) -> ThoughtRow:
-        """Find the thought from which a branch begins. Search the main line first, the latest thought's line last."""
+        """Find the thought from which a branch begins. Search from the main line to the latest thought's line."""
         lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _default_branching_thought(self) -> ThoughtRow | None:
         """Return the thought from which a new branch begins by default: the latest thought of a line, if any.
 
-        The line of the latest thought and its ancestors are tried; the first that permits the named stages counts. So
-        several new branches begin at the same thought.
+        Try the latest thought's line and then the ancestors of this line, until a line permits the named stages. So
+        several new branches begin at the same thought. If no line permits the stages, the latest thought's line counts.
         """
         head = self.head
         lines = [branch for branch, _ in ancestry(head, head.latest)] if self.stages else []
@@ -401,11 +401,11 @@ class Submission(NamedTuple):
     # -- refusals
 
     def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
-        """Build the error for an illegal step. It describes the lines and suggests acceptable arguments.
+        """Build the error for an illegal step. The error describes the lines and suggests acceptable arguments.
 
         Args:
             branch: The line of the thought.
-            bases: The stages at which the thought may start: of a merged branch, of the line, of the latest thought.
+            bases: The stages where the path may start: the stages of a merged branch, the line and the latest thought.
         """
         start, to, legal = self._broken_step(bases)
         following = ", ".join(legal) if legal else "none: it is the last stage"
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return as `instead` the first changes that make the call legal (fields aside). A trial returns nothing."""
+        """Return as `instead` the first of `ways` that makes the call legal. Fields do not count. A trial gets {}."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):
@@ -468,14 +468,14 @@ class Submission(NamedTuple):
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
 
-# -- guidance: given once in a session, by the reply that first offers its stage
+# -- guidance: a session gives the guidance for each stage once, in the reply that first offers this stage
 
 
 def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[str] = ()) -> dict[str, str]:
     """Return the guidance for a stage and for its next stages, by stage name.
 
     Args:
-        already: Stages whose guidance was given before and is left out.
+        already: Stages to leave out, because an earlier reply has given their guidance.
     """
     names = (stage, *strategy.by_name[stage].to)
     return {name: strategy.by_name[name].guidance for name in names if name not in already}

@@ -1,6 +1,6 @@
 """Read the arguments of the session tools into Structs. Each action of the tool `sessions` has its own Struct.
 
-The tool's schema and its reader are built from these Structs. A member's name means the same in every Struct.
+The schemas and the readers of the tools are built from these Structs. A member's name means the same in every Struct.
 """
 
 import zlib
@@ -41,7 +41,7 @@ class OneSession(Struct, frozen=True, kw_only=True):
 
 
 class ListSessions(Struct, frozen=True, kw_only=True):
-    """Arguments of `list`."""
+    """Arguments of the action `list` of the tool `sessions`."""
 
     status: Annotated[
         Literal["active", "archived", "unfinished", "all"], Meta(description="list: default all")
@@ -51,7 +51,7 @@ class ListSessions(Struct, frozen=True, kw_only=True):
 
 
 class GetSession(OneSession, frozen=True, kw_only=True):
-    """Arguments of `get`."""
+    """Arguments of the action `get` of the tool `sessions`."""
 
     first: Annotated[ThoughtNumber | None, Meta(description="get: thought number")] = field(
         default=None, name="from"
@@ -63,7 +63,7 @@ class GetSession(OneSession, frozen=True, kw_only=True):
 
 
 class SearchThoughts(Struct, frozen=True, kw_only=True):
-    """Arguments of `search`."""
+    """Arguments of the action `search` of the tool `sessions`."""
 
     query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="search: literal text")]
     session_id: str | None = None
@@ -72,20 +72,20 @@ class SearchThoughts(Struct, frozen=True, kw_only=True):
 
 
 class ResumeSession(Struct, frozen=True, kw_only=True):
-    """Arguments of `resume`."""
+    """Arguments of the action `resume` of the tool `sessions`."""
 
     session_id: str | None = None
     history: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="resume: thoughts to show")] = None
 
 
 class ExportSession(OneSession, frozen=True, kw_only=True):
-    """Arguments of `export`."""
+    """Arguments of the action `export` of the tool `sessions`."""
 
     format: Format = "json"
 
 
 class PinSession(OneSession, frozen=True, kw_only=True):
-    """Arguments of `pin`."""
+    """Arguments of the action `pin` of the tool `sessions`."""
 
     pinned: Annotated[bool, Meta(description="pin")] = True
 
@@ -126,10 +126,10 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
 
 
 def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | None) -> ThinkingCall:
-    """Return a call that has only a session id: `bound_to`, or else the session id in the faulty arguments.
+    """Return a call with only a session id: `bound_to` if it is set, otherwise the session id in the faulty arguments.
 
     Raises:
-        UsageError: The fault in the arguments, if they have no readable session id.
+        UsageError: The error `fault`, if the session id itself is faulty or missing.
     """
     try:
         named = bound_to or read_call(OneSession, arguments).session_id
@@ -143,9 +143,9 @@ def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | N
 
 
 def call_mark(call: ThinkingCall, others: Arguments) -> int:
-    """Return a checksum of a call, without its thought text, session and history. Equal calls have equal checksums.
+    """Return a checksum of a call's arguments. Equal arguments have equal checksums.
 
-    The checksum is 0 if the call has a value that JSON cannot hold.
+    The thought's text, the session and the history do not count. The checksum is 0 if JSON cannot represent a value.
     """
     try:
         return zlib.crc32(_encode((*_compared(call), others))) or 1
@@ -154,7 +154,7 @@ def call_mark(call: ThinkingCall, others: Arguments) -> int:
 
 
 def read_action(forms: Mapping[str, type[Struct]], named: Arguments) -> str:
-    """Return the `action` among arguments that `name_arguments` has renamed.
+    """Return the value of `action` in arguments that `name_arguments` has renamed.
 
     Raises:
         UsageError: The action is missing or unknown; `choices` has the actions.
@@ -171,7 +171,7 @@ def read_call(form: type[T], arguments: Arguments | T) -> T:
     """Convert arguments to a Struct. Unknown arguments are ignored.
 
     Args:
-        arguments: The raw arguments, or the Struct if they were read before.
+        arguments: The raw arguments, or the finished Struct if the arguments were read before.
 
     Raises:
         UsageError: An argument is missing or has the wrong type; `field` names it.
@@ -184,8 +184,8 @@ def read_call(form: type[T], arguments: Arguments | T) -> T:
 
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
-    """Convert arguments that `name_arguments` has renamed to a Struct. The errors are as in `read_call`."""
-    # The action has already chosen the Struct, which has no such member.
+    """Convert arguments to a Struct, after `name_arguments` has renamed them. The errors are as in `read_call`."""
+    # The action has already chosen the Struct, and the Struct has no member `action`.
     arguments = {name: value for name, value in named.items() if name != "action"}
     values = read_arguments(tool_schema(form), arguments, max_chars)
     if values.get("session_id") == "":
@@ -198,7 +198,7 @@ def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | No
 
 
 def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
-    """Add the numbers and the line that a command left out.
+    """Add the thought's number, the estimate and the line to a call, where a command left them out.
 
     Args:
         head: The state of the session to continue, or None for a new session.

@@ -1,11 +1,11 @@
-"""Choose the session of a call, from the call, the sessions that its caller remembers, and the store.
+"""Choose the session to which a call belongs. The call, its caller's remembered sessions and the store decide.
 
-Rule 1: everything here is pure except new ids. A turn chooses inside the transaction that writes the thought.
-Rule 2: a thought without a session id continues the current session if this session has the thought's number or the
-        previous number. A repeated call belongs to its earlier session. Number 1, or another strategy, starts a
-        session.
-Rule 3: if several sessions fit, the branch, the estimate and the strategy decide, else the session that was current
-        last. A notice then names the sessions by their first words.
+Rule 1: everything here is pure, except that new ids are random. A turn chooses in the transaction of the thought.
+Rule 2: a repeated call belongs to the session of the earlier call. Any other thought without a session id continues the
+        current session if this session has the thought's number or the previous number. A thought with the number 1 or
+        with a different strategy starts a session.
+Rule 3: if several sessions fit a call, the branch decides, then the estimate, then the strategy, and then the session
+        that was current last. A notice then names the sessions by their first words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
-"""The most sessions that a caller remembers. Beyond this, the session that was current longest ago is forgotten."""
+"""The most sessions that a caller remembers. To add another, forget the session that was current longest ago."""
 _MAX_NAMED = 3
 
 
@@ -33,11 +33,11 @@ _MAX_NAMED = 3
 
 
 class Seen(NamedTuple):
-    """The state of a session when its caller last saw it."""
+    """The state of a session when its caller last saw the session."""
 
     is_open: bool = True
     is_stray: bool = False
-    """Whether the only thought has a number above 1: the agent seems to have lost the id of an earlier session."""
+    """Whether the session's only thought has a number above 1, so the agent may have lost an earlier session's id."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session that a call names, if any. For an unknown name, this is the session started for it."""
+        """Return the id that a call names, if any. If an unknown id started a session, return that session's id."""
         named = call.session_id
         if named is None:
             return None
@@ -74,7 +74,7 @@ class Thinker:
         return self.begun_for.get(named, named)
 
     def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
-        """Remember the session of a thought, and make it current if the rules of this class say so."""
+        """Remember the session of a thought, and make the session current if the rules of this class say so."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
@@ -91,7 +91,7 @@ class Thinker:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
     def resume(self, session_id: str) -> None:
-        """Make a session the current session. The other sessions that have not ended are kept."""
+        """Make a session the current session. Forget the other sessions that have ended."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
         if self.seen is not None:
@@ -156,12 +156,12 @@ class SessionChoice(NamedTuple):
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
-    """A call and its reference to a session. The call has the canonical name of its strategy.
+    """A call and the session to which it refers. The call has the canonical name of its strategy.
 
     Attributes:
-        session_id: The session that the call names. None for a session that the caller remembers, or for a new session.
+        session_id: The session that the call names. If None, a remembered session or a new session is chosen.
         target: The session id to look up first. If the call names no session, a new session gets this id.
-        mark: A checksum of the call, by which a repeated call is recognized. With 0, every call adds a thought.
+        mark: A checksum that identifies a repetition of the call. If it is 0, every call adds a thought.
         exact: Whether a new session gets exactly the requested id.
         begins: Whether the call may start a new session if the named session does not exist.
         archives: Whether a cleared session is archived rather than deleted.
@@ -178,7 +178,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the call continues earlier thoughts, but names no session, and its caller remembers none."""
+        """Whether the call continues earlier thoughts, but names no session, and its caller remembers no session."""
         knows = self.session_id is not None or self.thinker.ids
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
@@ -187,7 +187,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
         Args:
             there: The stored session with the target id, if any.
-            known: The caller's sessions, the current one first.
+            known: The sessions that the caller remembers. The current session comes first.
 
         Raises:
             ConflictError: The named session is the record of a run; `run_id` is the id of this run.
@@ -244,7 +244,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         delete: bool = False,
         archive_as: str | None = None,
     ) -> SessionChoice:
-        """Choose a new session. It gets the requested id only if this id is permitted and free."""
+        """Choose a new session. The session gets the requested id only if this id is permitted and free."""
         is_free = there is None or delete or archive_as not in (None, self.target)
         takes_target = is_free and (self.exact or (self.session_id is None and there is None))
         begun = self.target if takes_target else new_id()
@@ -268,7 +268,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         ]
         fitting = [found for found in able if _fits(call, found, is_current=found is current)]
         if not fitting and current in able and not current.head.ended:
-            # The number fits no session, so the estimate decides. Otherwise the current session continues.
+            # The number fits no session, so the estimate decides. If no estimate fits, the current session continues.
             estimate, others = max(call.total_thoughts, number), [] if refers else able
             fitting = [found for found in others if found.total == estimate and not found.head.ended]
             fitting = fitting or [current]
@@ -278,7 +278,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
-        """Choose the session with the call's branch, else its estimate, else its strategy, else the first session."""
+        """Choose a session by the call's branch, then its estimate, then its strategy, then the order of `found`."""
         call = self.call
         best = max(
             found,
@@ -294,10 +294,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
 
 def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
-    """Whether a call may continue a session. The session must have every thought and branch that the call refers to.
+    """Whether a call may continue a session. The session must have the thoughts and branches that the call needs.
 
     The thought's number must be the next number or an existing number. In the current session, a reference to a thought
-    or a branch is enough. Any other session must be open, and an existing number also needs the same estimate.
+    or a branch is enough. Any other session must not have ended. An existing number there requires an equal estimate.
     """
     head, has = found.head, found.view.with_number
     if head.ended and not is_current:

@@ -49,7 +49,7 @@ def reply_document(result: TurnResult) -> Document:
 
 
 def _stage_part(result: TurnResult) -> Document:
-    """Return the members of a reply about the stage. A new connection gets all guidance, even if given before."""
+    """Return a reply's members about the thought's stage. A new connection gets all guidance again."""
     strategy, record, earlier = result.strategy, result.placed.record, result.earlier
     line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
@@ -68,11 +68,11 @@ def _stage_members(
     guided: Container[str] = (),
     entered: bool = False,
 ) -> Document:
-    """Return the members of a reply about a stage and its next stages, in table order.
+    """Return a reply's members about a stage and its next stages. The next stages are in the table's order.
 
     Args:
-        guided: The stages whose guidance is not repeated.
-        entered: Whether to list the required fields of the next stages even without guidance.
+        guided: The stages whose guidance the agent already has.
+        entered: Whether to list the required fields of the next stages even if no guidance is due.
     """
     due = guidance_due(strategy, name, guided)
     stage = strategy.by_name[name]
@@ -92,7 +92,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return the members of a document that show thoughts of a session, which has `there` thoughts in all."""
+    """Return a document's members that show thoughts of a session. The session has `there` thoughts in all."""
     shown = list[ShownThought]()
     for thought in thoughts:
         of = decode_record(thought)
@@ -131,7 +131,7 @@ def session_document(row: SessionRow, status: str) -> Document:
 
 
 def position_document(row: SessionRow) -> Document:
-    """Return the states of a session's lines; empty for the session of a run."""
+    """Return the states of a session's lines, and the verdicts on its claims. Return {} for the session of a run."""
     if row.run_id is not None or row.head == b"{}":
         return {}
     head = decode_head(row)
@@ -185,7 +185,7 @@ def thought_document(thought: ThoughtRow) -> Document:
 
 
 def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document:
-    """Describe a found thought, with an excerpt around the first match in place of the whole text."""
+    """Describe a found thought. An excerpt around the first match replaces the whole text."""
     document = thought_document(thought)
     text = document.pop("thought")
     place = max(text.lower().find(query.lower()), 0)

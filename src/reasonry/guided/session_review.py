@@ -1,6 +1,7 @@
-"""Find the open points of a session in its record, without a model.
+"""Find the open points of a session in its stored thoughts, without a model.
 
-Such points are assumptions, unmerged branches, untested claims, open steps of plans, thoughts after a revised thought.
+Open points are assumptions, unmerged branches, untested or refuted claims, unfinished plan steps, and thoughts that
+followed a revised thought and were not checked since.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from ..text import clip, first_words
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
-"""The most characters of the reminder before the end. With the refutation sentence, these are about 100 tokens."""
+"""The most characters of the reminder before the end. With the refutation sentence, it has about 100 tokens."""
 _QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
 _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
@@ -23,14 +24,14 @@ _MOST_VERDICTS: Final = 12
 
 
 class RecordedThought(NamedTuple):
-    """A thought of a session, with its record."""
+    """A stored thought and its decoded record."""
 
     row: ThoughtRow
     record: ThoughtRecord
 
 
 def with_records(thoughts: Iterable[ThoughtRow]) -> list[RecordedThought]:
-    """Return thoughts with their records."""
+    """Return each thought together with its decoded record."""
     return [RecordedThought(row, decode_record(row)) for row in thoughts]
 
 
@@ -46,7 +47,7 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Consequence]:
-    """Return, for each revised thought, the later thoughts that were not checked after its latest revision."""
+    """Find, for each revised thought, the later thoughts that were not checked after the latest revision."""
     places = {thought.row.seq: place for place, thought in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
     for place, (row, record) in reversed([*enumerate(thoughts)]):
@@ -74,7 +75,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line contains the revised thought, or branches from that thought's line at this thought or later."""
+    """Whether a line has the revised thought, or begins on the revised thought's line at that thought or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
@@ -88,10 +89,9 @@ def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
-    """Return the open points in one line of text, such as unmerged branches and untested claims. Empty for none.
+    """Return the open points of a session as one line of text. The text is empty if nothing is open.
 
-    Args:
-        thoughts: All thoughts of the session, oldest first.
+    `thoughts` are all thoughts of the session, oldest first.
     """
     refuted = [verdict.number for verdict in _unrevised_refutations(head, thoughts)]
     return "; ".join(
@@ -150,7 +150,7 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedTh
     """Return the numbers of the thoughts whose claims are untested: no later thought is at the testing stage."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
-    """For each line, the number of its claim and the testing stage."""
+    """Maps each line with an untested claim to the number of the claim's thought and the stage that tests the claim."""
     for row, record in thoughts:
         branch = row.branch
         for name in record.stages:
@@ -174,7 +174,7 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
     """Add verdicts on claims to the state of a session. A later verdict on a claim replaces the earlier verdict.
 
     Args:
-        claims: Claims with `claim`, `thought`, `verdict` and `reason`.
+        claims: Claims, each with the members `claim`, `thought`, `verdict` and `reason`.
     """
     found = [
         ClaimVerdict(
@@ -215,11 +215,11 @@ def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[st
     ]
 
 
-# -- scores: the valued lines, best first: `B 0.90 · L 0.80 → 0.70`
+# -- scores: the lines that have scores, best first, such as `B 0.90 · L 0.80 → 0.70`
 
 
 def scoreboard(head: Head) -> str:
-    """Return the scores of the lines, best first; empty if no line has a score.
+    """Return the scores of the lines as text, best first. The text is empty if no line has a score.
 
     If the main line continues a branch, both share a score, and only the branch is listed.
     """

@@ -23,9 +23,9 @@ class SessionSettings(Struct, frozen=True):
     ttl_s: Time = 1_800.0
     """Seconds for which a session stays active after its last use."""
     on_expiry: OnExpiry | None = None
-    """The action on expiry. By default, sessions are archived in a durable store and deleted in memory."""
+    """Whether an expired session is archived or deleted. Defaults to archived in a durable store, deleted in memory."""
     retention_days: Time | None = None
-    """Days after the last use until an archived, unpinned session is deleted for good; None for never."""
+    """Days after the last use until an archived, unpinned session is deleted for good. None means never."""
     max_thoughts: Count = 1_000
     """The most thoughts in one session."""
     max_branches: Count = 100
@@ -33,7 +33,7 @@ class SessionSettings(Struct, frozen=True):
     max_thought_chars: Count = 50_000
     """The most characters of a thought. Its `data`, as JSON, has the same limit."""
     max_history_chars: Count | None = None
-    """The most characters of thoughts in a reply. By default, 20,000 characters; no limit for the Python tool."""
+    """The most characters of thoughts in a reply. Defaults to 20,000, but the Python tool has no limit by default."""
 
     def has_expired(self, row: SessionRow, now_ms: int) -> bool:
         """Whether the time to live of a session has run out."""

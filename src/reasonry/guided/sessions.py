@@ -1,7 +1,7 @@
 """Guided sessions: an agent submits its thoughts; they are stored, listed, searched and exported.
 
 Rule 1: every change is a transaction of the store. A refused call has changed nothing.
-Rule 2: thoughts live in the store. A process keeps none of them.
+Rule 2: the store keeps all thoughts. A process keeps no thoughts in memory.
 Rule 3: nothing runs in the background. A call archives or deletes the expired sessions, at most once a minute.
 """
 
@@ -49,22 +49,22 @@ MOST_LOOKED_AT = 500
 RESUMED = 3
 """How many of the latest thoughts `resume` returns by default."""
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
-"""Arguments that place a thought on a line. A command's revision without them goes to the revised thought's line."""
+"""Arguments that place a thought on a line. Without them, a command's revision goes to the revised thought's line."""
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions that default to the caller's current session."""
 _CHANGING = ("delete", "pin", "resume")
-"""Actions that change something. They refuse an unknown argument; other actions ignore it and add a notice."""
+"""Actions that change something, and refuse unknown arguments. All other actions ignore them and add a notice."""
 
 
 class Sessions:
     """The sessions of a store. Every method takes raw arguments and returns a JSON document.
 
     Args:
-        strategies: The registry, by canonical name.
+        strategies: The registry of strategies, by canonical name.
         clock: A function that returns the time (UTC, milliseconds since 1970).
-        directory: The working directory, recorded in new sessions so that they can be found from there.
-        chooses_ids: Whether an imported session may keep its id. False in a store with sessions hidden from the caller,
-            since a taken id would reveal that such a session exists.
+        directory: The working directory. New sessions record it, so that a later command in the directory finds them.
+        chooses_ids: Whether an imported session may keep its id. False if the store has sessions that the caller must
+            not see, since a taken id would reveal such a session.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Sessions:
         """Submit a thought and return the state of its session.
 
         Args:
-            thinker: The caller whose sessions a call without a session id may continue. Without a caller, such a call
+            thinker: The caller whose sessions a call without a session id may continue. If there is no caller, the call
                 starts a session.
-            exact_id: The id of the session to use, whatever the arguments name. It is created if it does not exist.
-            history: How many thoughts the reply shows by default; None for all.
+            exact_id: The id of the session to use, whatever the arguments name. A missing session is created.
+            history: How many thoughts the reply shows by default. None means all.
             begins: Whether a call that names an unknown session may start a new session. Otherwise the named session
                 must exist, and the call must give its complete id.
-            deduplicates: Whether a call that repeats an earlier call adds nothing, rather than another thought.
+            deduplicates: Whether a repeated call adds nothing. Otherwise, it adds another thought.
             refuter: How the caller can start a refutation: the subject of "… tries to refute the session" in the reply.
 
         Raises:
@@ -174,10 +174,10 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Submit a thought from the command line, which may omit its numbers and its session.
+        """Submit a thought from the command line. The command may omit the numbers and the session.
 
-        The thought continues the named session, or starts a session under that name. Without a name, it continues the
-        session that was last used in this directory.
+        The thought continues the named session, or starts a session under that name. If the command names no session,
+        the thought continues the session that was last used in this directory.
 
         Args:
             begins: Whether a command without a session name starts a new session.
@@ -202,7 +202,7 @@ class Sessions:
             with contextlib.suppress(UsageError):
                 thought = find_thought(view, "revises_thought", int(revised), lines)
                 call = {**call, "branch_id": thought.branch or head.main_name}
-        # Without a number, nothing tells the sessions apart, so only the latest session can continue.
+        # Without a number, the sessions cannot be distinguished, so only the latest session can continue.
         open_here = [] if "session_id" in call else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
         completed = calls.complete_call(call, found[0][1] if found else None)
@@ -224,7 +224,7 @@ class Sessions:
         raise missing_error("session", name, near)
 
     async def _find_here(self, call: Arguments, *, begins: bool) -> Sequence[Unfinished]:
-        """Find the named session, else the sessions of this directory that a command may continue."""
+        """Find the named session. If none is named, find the sessions of this directory that a command may continue."""
         if "session_id" in call:
             with contextlib.suppress(NotFoundError, StoreError):
                 row = await self.store.session(await self.stored.find_guided_id(call["session_id"]))
@@ -271,8 +271,8 @@ class Sessions:
     ) -> Document:
         """Return sessions, last used first. Arguments: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
-        The status of an ended run's session is the outcome of the run. A session of an agent is unfinished until it
-        ends, even if it is archived. A page that would need too many reads is shorter than `limit` and has a cursor.
+        The status of an ended run's session is the outcome of the run. An agent's session is unfinished until the agent
+        ends it, even if it is archived. A page that would need too many reads is shorter than `limit` and has a cursor.
         """
         call = calls.read_call(calls.ListSessions, arguments)
         limit, status = call.limit, call.status
@@ -305,7 +305,7 @@ class Sessions:
         return {"sessions": shown, "next_cursor": more}
 
     async def get(self, arguments: Arguments | calls.GetSession, *, whole: bool = False) -> Document:
-        """Return a session and a page of its thoughts. Filters: `from`, `to` (numbers), `branch_id` (main: main line).
+        """Return a session and a page of its thoughts. Filters: `from`, `to` (numbers) and `branch_id` (or `main`).
 
         Args:
             whole: Whether to return all thoughts after `cursor`, rather than a page.
@@ -325,7 +325,7 @@ class Sessions:
         }
 
     async def search(self, arguments: Arguments | calls.SearchThoughts) -> Document:
-        """Return the thoughts that contain `query` (in upper or lower case), in all sessions or in one session."""
+        """Return the thoughts that contain `query`, in all sessions or in one session. Case makes no difference."""
         call = calls.read_call(calls.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
@@ -343,7 +343,7 @@ class Sessions:
     async def resume(self, arguments: Arguments | calls.ResumeSession) -> Document:
         """Resume a session, and return its state and its latest thoughts. This counts as use of the session.
 
-        Without `session_id`, resume the latest unfinished session, preferably of this directory.
+        If no session is named, resume the latest unfinished session. The sessions of this directory come first.
         """
         call, at = calls.read_call(calls.ResumeSession, arguments), self.stored.clock()
         count = RESUMED if call.history is None else call.history
@@ -377,7 +377,7 @@ class Sessions:
     # -- export and import
 
     async def export(self, arguments: Arguments | calls.ExportSession) -> Document:
-        """Export a whole session as JSON data, or with the format `markdown` as a Markdown page in `text`."""
+        """Export a whole session as JSON data. With the format `markdown`, return a Markdown page in `text` instead."""
         call = calls.read_call(calls.ExportSession, arguments)
         whole = await self.get({"session_id": call.session_id}, whole=True)
         del whole["next_cursor"]
@@ -410,7 +410,7 @@ class Sessions:
     # -- pinning and deleting
 
     async def pin(self, arguments: Arguments | calls.PinSession) -> Document:
-        """Pin a session so that it never expires, or unpin it. This does not count as use."""
+        """Pin a session so that it never expires, or unpin it. Neither action counts as use."""
         call = calls.read_call(calls.PinSession, arguments)
         session_id = await self.stored.find_id(call.session_id)
 

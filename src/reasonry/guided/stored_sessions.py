@@ -1,7 +1,7 @@
 """Find the sessions of a store by id or directory, read them, and archive or delete expired sessions.
 
-An MCP client has a connection; a command has only its working directory. So a command's thought continues the session
-last used in that directory, unless this session has ended, has expired, or uses another strategy.
+An MCP client has a connection, but a command has only its working directory. So a command's thought continues the
+session last used in this directory, unless the session has ended, has expired, or uses a different strategy.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class StoredSessions:
     """The rows and the thoughts of a store's sessions.
 
     Args:
-        strategies: The registry, by canonical name.
+        strategies: The registry of strategies, by canonical name.
         clock: A function that returns the time (UTC, milliseconds since 1970).
 
     Attributes:
@@ -97,10 +97,10 @@ class StoredSessions:
         """Find the id of a session from the id, the beginning of the id, or `last` (the session that was used last).
 
         Args:
-            guided: Whether `last` excludes sessions of runs; None for any session.
+            guided: Whether `last` means an agent's session (True) or a run's session (False). None means any session.
 
         Raises:
-            UsageError: Several ids begin with the text; `choices` has them.
+            UsageError: Several ids begin with the text; `choices` has these ids.
             NotFoundError: The text is `last`, and there is no session.
         """
 
@@ -111,7 +111,7 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find the id of a session for new thoughts, as `find_id` does. If there is none, return the text unchanged."""
+        """Find the id of a session for new thoughts, as `find_id` does. If none is found, return the text unchanged."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text
@@ -138,7 +138,7 @@ class StoredSessions:
         return row
 
     def is_archived(self, row: SessionRow) -> bool:
-        """Whether a session is archived, or will be by the next sweep."""
+        """Whether a session is archived, or the next sweep will archive it."""
         return row.status == "archived" or self.settings.has_expired(row, self.clock())
 
     async def document(self, row: SessionRow) -> Document:
@@ -162,7 +162,7 @@ class StoredSessions:
     async def thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return the thoughts whose `seq` is above `after`: all, or at most `count`. This does not count as use."""
+        """Return at most `count` thoughts (None: all) whose `seq` is above `after`. This does not count as use."""
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = list[ThoughtRow]()
@@ -172,7 +172,7 @@ class StoredSessions:
         return rows
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record verdicts on claims (see `with_verdicts`), which the next reply reports. This does not count as use.
+        """Record verdicts on claims (see `with_verdicts`). The next reply reports them. This does not count as use.
 
         Raises:
             NotFoundError: The session does not exist.
@@ -193,7 +193,7 @@ class StoredSessions:
 async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
     """Return the latest unfinished sessions of agents: first the sessions of this directory, then the others.
 
-    In both groups, the last used sessions come first. But a session whose only thought has a number above 1 comes last:
+    In both groups, the sessions used last come first. But a session whose only thought has a number above 1 comes last:
     an agent seems to have started this session after it had lost the id of an earlier session.
     """
     found = list[Unfinished]()
@@ -217,7 +217,7 @@ async def begun_here(store: Store, directory: str) -> list[Unfinished]:
 
 
 def list_unfinished(found: Sequence[Unfinished]) -> str:
-    """List the sessions in a sentence, each with its id."""
+    """Return a sentence that lists unfinished sessions with their ids."""
     listed: list[str] = []
     for row, head in found:
         line, words = head.line(head.latest), first_words(row.purpose, _PURPOSE_CHARS)

@@ -121,9 +121,9 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @cache
 def tool_schema(form: type[Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments or reply, without superfluous parts.
+    """Return a compact JSON schema of a tool's arguments or reply.
 
-    An optional member has no `default` and does not permit null: it is simply omitted.
+    The schema gives an optional member no `default` and does not permit null. A caller omits an unset member.
     """
     return _compact(inlined_schema(form))
 

@@ -60,7 +60,7 @@ def name_arguments(schema: Mapping[str, Any], arguments: Arguments) -> dict[str,
 
 
 def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return a sentence for each unknown argument. The sentence suggests the nearest known name."""
+    """Return a sentence for each unknown argument. The sentence suggests similar known names, if any."""
     return [
         f"{tool} has no argument {show_value(name)}.{did_you_mean(name, known)}"
         for name in names
@@ -94,10 +94,10 @@ def _is_same(first: Any, second: Any) -> bool:
 def read_arguments(
     schema: Mapping[str, Any], named: Mapping[str, Any], max_chars: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """Convert arguments, as returned by `name_arguments`, to the types in a schema. Unknown arguments are ignored.
+    """Convert the arguments that `name_arguments` returned to the types in a schema. Unknown arguments are ignored.
 
     Args:
-        max_chars: The most characters of texts and objects, by argument. They apply where the schema has no limit.
+        max_chars: Maps arguments to the most characters of their texts or objects. A limit in the schema comes first.
 
     Raises:
         UsageError: An argument is missing or has the wrong type; `field` names it.
@@ -233,7 +233,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
 
 
 def position_of(cursor: str | None) -> int:
-    """Return the position that the `cursor` of a page holds, or 0 without a cursor."""
+    """Return the position in the `cursor` of a page, or 0 if there is no cursor."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
@@ -272,7 +272,7 @@ def plain_json(name: str, value: Any, maximum: int) -> Any:
 
 
 def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
-    """Return a text unchanged if it is valid Unicode of limited length."""
+    """Check that a value is valid Unicode text of limited length, and return the text unchanged."""
     if not isinstance(value, str):
         raise _wrong(name, "text", value)
     if len(value) > max_chars:
@@ -290,7 +290,7 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
 
 
 def truth(value: Any) -> bool | None:
-    """Read a word or a number as a boolean. Return None if it has no such meaning."""
+    """Read a word or a number as a boolean. Return None if the value means neither true nor false."""
     return TRUTHS.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 

@@ -29,7 +29,7 @@ from .turn import PURPOSE_CHARS, Find
 def _replay(
     thoughts: Sequence[Document], strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int
 ) -> Iterator[tuple[Head, ThoughtRow]]:
-    """Yield the state of the session after each exported thought, and the thought. Raise if a thought breaks a rule."""
+    """Yield the session's state after each exported thought, with the thought. Raise if a thought breaks a rule."""
     head, view = Head(ThoughtLine("")), RowsView()
     for seq, thought in enumerate(thoughts, 1):
         call, at_ms = _read_thought(thought, settings), instant_ms(thought.get("at"), now_ms)
@@ -95,10 +95,10 @@ class _About(Struct, frozen=True):
 def read_session(
     content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
 ) -> WholeSession:
-    """Read an exported session. If the export has no id, the id is empty.
+    """Read an exported session. If the export has no id, the id of the session is empty.
 
     Raises:
-        UsageError: The content is not a session, or a thought breaks a rule; `thought` is its position, from 1.
+        UsageError: The content is not a session, or a thought breaks a rule. `thought` is its position, from 1.
         TooLargeError: The session or a thought exceeds a limit.
     """
     document = _document(content)

@@ -28,18 +28,18 @@ LEAST_ASKED = 3
 """How many thoughts a session must have before a reply asks the agent about possible mistakes."""
 _MAX_EQUATIONS = 3
 SHOWN_CHARS = 20_000
-"""The most characters of thoughts in a reply by default. If a reply shows all thoughts by default, it has no limit."""
+"""The most characters of thoughts in a reply by default. If replies show all thoughts by default, there is no limit."""
 
 Find = Callable[[str | None], Strategy[Any, Any]]
 """A function that finds a strategy by name or alias. The name None means the default strategy of sessions."""
 
 
 class TurnResult(Struct):
-    """The result of a turn: the session and the thought as written.
+    """The result of a turn: the session and the thought as stored, and the facts for the reply.
 
     Attributes:
         earlier: The state of the session before the turn.
-        recalls: Whether the reply repeats everything the agent needs, for a connection that is new to the session.
+        recalls: Whether the reply repeats all that the agent needs, because the agent may not have the earlier replies.
         history: The thoughts shown in the reply, if any.
         before_end: The open points and the question that the agent gets before the end, if they are due.
         left_open: The open points of the session, if this thought ends the session.
@@ -59,14 +59,14 @@ class TurnResult(Struct):
 
 
 class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
-    """A call of an agent, and everything needed to accept or refuse it.
+    """A call of an agent, and everything needed to accept or refuse the call.
 
     Args:
         others: Unknown arguments, which may be fields of the thought's stage.
         deletes_expired: Whether expired sessions are deleted. Otherwise a call may still continue an expired session.
         directory: The working directory of a new session.
-        fault: The fault in the arguments, if any. It is reported after the session has been chosen.
-        history: How many thoughts the reply shows by default; None for all.
+        fault: The fault in the arguments, if any. A turn raises the fault after it has chosen the session.
+        history: How many thoughts the reply shows by default. None means all.
     """
 
     others: Mapping[str, Any]
@@ -176,7 +176,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         return self.deletes_expired and self.settings.has_expired(row, self.now_ms)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
-        """Return the sessions that a call without a session id may continue."""
+        """Yield the sessions that a call without a session id may continue."""
         for session_id in self.thinker.ids if self.session_id is None else ():
             # A damaged session must not block the others.
             with contextlib.suppress(StoreError):
@@ -219,7 +219,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether the reply asks about open points and mistakes, since this thought or the next may be the last."""
+    """Whether the reply asks about open points and mistakes, since this thought or the next thought may be the last."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -284,7 +284,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield a notice about the thoughts that came after the thought revised just now and were not checked since."""
+    """If the latest thought is a revision, yield a notice about unchecked thoughts after the revised thought."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(
@@ -298,10 +298,9 @@ def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterato
 
 
 def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | None) -> Sequence[ThoughtRow]:
-    """Return the latest thoughts within the limits, but always at least the very latest thought.
+    """Return the latest thoughts, at most `count` thoughts with at most `chars` characters. None means no limit.
 
-    Args:
-        count: The most thoughts; None for no limit. In the same way, `chars` is the most characters of the thoughts.
+    The limit `chars` never excludes the very latest thought.
     """
     latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
     if chars is None:

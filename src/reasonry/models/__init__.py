@@ -1,1 +1,1 @@
-"""Implementations of the `Model` port: providers, programs, scripts, recordings, and exact arithmetic."""
+"""Implementations of `Model` (in `engine.ports`): providers, programs, scripts, recordings, and exact arithmetic."""

@@ -47,9 +47,9 @@ class Provider(Struct, frozen=True):
     Args:
         keys: Environment variables for the key. One of them is enough.
         model: The default model, which is a fast model with a known price.
-        extra: The extra of this package that supports the provider; empty if its API is OpenAI-compatible.
+        extra: The extra of this package that supports the provider. Empty if the API is OpenAI-compatible.
         url: The base URL of an OpenAI-compatible API. The variable `PROVIDER_BASE_URL` overrides it.
-        traits: Arguments of `OpenAICompatibleModel`.
+        traits: Other arguments for `OpenAICompatibleModel`.
     """
 
     name: str
@@ -91,7 +91,7 @@ def open_model(
             servers of these models. None means that the operator named `spec`.
 
     Raises:
-        UsageError: The name has no legal form, or a requirement is missing.
+        UsageError: The name has no legal form, or a key or a package is missing.
     """
     environ = os.environ if environ is None else environ
     SECRETS.keep_environment(environ)
@@ -165,7 +165,7 @@ def _no_such_form(kind: str, rest: str) -> UsageError:
 
 
 def _with_its_maker(name: str) -> str:
-    """Suggest the full name for a model's bare name, if the price list has it; else return an empty text."""
+    """Suggest the full name of a model that was named without its provider. Return "" if the model is unknown."""
     from genai_prices.data_snapshot import get_snapshot
 
     with contextlib.suppress(LookupError):
@@ -203,7 +203,7 @@ def _url_and_name(rest: str) -> tuple[str, str]:
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the key for a URL. OpenAI's key is returned only for OpenAI's server, or for that of `OPENAI_BASE_URL`."""
+    """Return the API key for a URL. OpenAI's key is only for OpenAI's server, or for `OPENAI_BASE_URL` if set."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
     home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
@@ -248,8 +248,8 @@ def is_configured(environ: Mapping[str, str]) -> bool:
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the default model and the reason for it.
 
-    The default is the first of these that is available: `REASONRY_MODEL`, a provider whose key is in the environment,
-    a local Ollama, and `offline` if it can solve the problem.
+    The default is the first available model in this list: `REASONRY_MODEL`, the model of a provider whose key is in
+    the environment, a model of a local Ollama, and `offline` if `offline` can solve the problem.
 
     Raises:
         UsageError: No model is available; the message names the variables to set.

@@ -2,7 +2,7 @@
 
 Each question starts one process, which reads the question from standard input and writes the reply to standard output,
 as text or as JSON with the text in `result`, `response` or `text`. The process runs in an empty folder, with the few
-environment variables that a login needs and without API keys. If it reports no usage, usage is estimated.
+environment variables that a login needs and without API keys. If the program reports no usage, the usage is estimated.
 """
 
 import json
@@ -44,7 +44,7 @@ class CommandModel(Model):
         self.words, self.environ = split_command(text), bare_environment(environ)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Run the program once. If the call is cancelled, the program ends with all its child processes.
+        """Run the program once. If the call is cancelled, the program and all its child processes are ended.
 
         Raises:
             ModelError: The program cannot be started, fails, or exceeds the time limit.
@@ -64,7 +64,7 @@ class CommandModel(Model):
             raise ModelError(message, code="provider_timeout", retryable=True)
         text, stated, failed = _read(reply.text())
         usage = meter(stated, asked, [text])
-        # A program whose output is too long may fail only for this reason.
+        # If the output is too long, the program may have failed only because of this limit.
         if (ended.code or failed) and not reply.truncated:
             message = (printed.text().strip() or text.strip() or "nothing").splitlines()[-1][:300]
             busy = any(sign in message.lower() for sign in _BUSY)

@@ -39,7 +39,7 @@ MAX_REPLY_BYTES = 2_000_000
 MAX_STREAM_BYTES = 16_000_000
 """The limit for a streamed reply, whose events are far larger than its text."""
 TOKEN_BYTES = 16
-"""An upper bound for the bytes of an average token, escaped for JSON."""
+"""An upper bound for the average size of a token in bytes, when the token is escaped for JSON."""
 _SPARE_BYTES = 64_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
@@ -55,7 +55,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 class HttpSession:
-    """The connections to one server, separate for each event loop.
+    """The connections to one server. A new event loop gets new connections.
 
     Attributes:
         server: Host and port, for error messages.
@@ -79,7 +79,7 @@ class HttpSession:
         """Send a request and return the response. The connection is reused only if the response is read to its end.
 
         Raises:
-            ModelError: The code is `provider_timeout` if no connection is made in time, else `provider_error`.
+            ModelError: The code is `provider_timeout` if no connection is made in time, otherwise `provider_error`.
         """
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop or self._session.closed:
@@ -130,7 +130,7 @@ class HttpSession:
                 return ModelError(message, retryable=status is None)
             case aiohttp.ClientConnectorError():
                 cause = error.os_error
-                # Only TLS errors have a `reason`. For an unknown host, `errno` is negative and no number of the system.
+                # Only TLS errors have a `reason`. For an unknown host, `errno` is negative, not a system error.
                 number = cause.errno or 0
                 system = os.strerror(number) if number > 0 else cause.strerror or cause
                 reason = getattr(cause, "reason", None) or system
@@ -152,7 +152,7 @@ class HttpSession:
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield a session. When the event loop ends, it closes this generator, and thus a session that is still open."""
+    """Yield a session. At its end, the event loop closes this generator, which closes a session that is still open."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -180,7 +180,7 @@ def too_long(server: str, limit_bytes: int) -> ModelError:
 
 
 def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
-    """Return the error for an overlong reply. Its usage is booked at the token limit, because the reply is not read."""
+    """Return the error for a reply that is too long to read. The error's usage is an estimate at the token limit."""
     tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
     return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
 
@@ -189,7 +189,7 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
     """Await a model's reply within the time limit of the question.
 
     Raises:
-        ModelError: `provider_timeout`, or the model's own error, without a library's details about the request.
+        ModelError: `provider_timeout`, or the model's own error, from which a library's details are removed.
     """
     limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
     try:
@@ -200,7 +200,7 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
         error = ModelError(message, code="provider_timeout", retryable=True)
         raise BrokenReplyError(error, estimate_usage(question.prompt, "", price)) from None
     except ModelError as error:
-        # A library's error about a failed request may hold its headers, and with them the key.
+        # A library's error about a failed request may contain the headers of the request, and so the key.
         error.__cause__ = error.__context__ = None
         raise
 
@@ -218,7 +218,7 @@ class EventLines:
     def __init__(self) -> None:
         self._begun: list[bytes] = []
         self.held_bytes = 0
-        """How many bytes of the unfinished line are held."""
+        """How many bytes of an unfinished line have arrived."""
 
     def data(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that end in this piece. Events without data are left out."""
@@ -267,7 +267,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-# -- the nesting of requests between servers: a server configured as its own model must not ask itself for ever
+# -- the nesting of requests between servers: a server configured as its own model must not ask itself forever
 
 
 HEADER: Final = "X-Reasonry-Depth"
@@ -278,7 +278,7 @@ _depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
 
 
 def enter_nested(header: str | None) -> None:
-    """Record the nesting of the current request, so that requests to models can report it.
+    """Record how many servers the current request has passed through. Requests to models report this count.
 
     Raises:
         UsageError: The request has passed through too many servers.
@@ -293,5 +293,5 @@ def enter_nested(header: str | None) -> None:
 
 
 def nesting_header() -> dict[str, str]:
-    """Return the nesting header for a request to a model. Outside a server, the result is empty."""
+    """Return the header that tells a model's server how many servers came before it. Outside a server, return {}."""
     return {HEADER: str(_depth.get())} if _depth.get() else {}

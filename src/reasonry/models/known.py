@@ -1,7 +1,7 @@
-"""Facts about models, by name: whether a model reasons by itself, and the price of a call in US dollars.
+"""Facts about models, by name: whether a model is a reasoning model, and the price of a call in US dollars.
 
-A model that reasons by itself is not asked to think step by step: it reasons before it replies, and its maker advises
-against such prompts. Its reasoning arrives apart from the reply, counts as usage, and is never read as the answer.
+A reasoning model reasons before it replies. It is not asked to think step by step, because its maker advises against
+such prompts. Its reasoning is separate from the reply, counts as usage, and is never read as the answer.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..engine.prices import PriceOf, no_price
 
 SETTING = "REASONRY_REASONING_MODELS"
-"""The environment variable that lists models that reason by themselves, separated by commas; `none` for no model."""
+"""The environment variable that lists more reasoning models, separated by commas. `none` means no model at all."""
 
 _KNOWN = re.compile(
     r"(?:^|[:/#])(?:"
@@ -27,11 +27,11 @@ _NOT = re.compile(r"non-?(?:thinking|reasoning)|(?:^|[:/#])gpt-5[\w.-]*-chat", r
 
 
 def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether a model reasons by itself.
+    """Whether a model is a reasoning model, which reasons before it replies.
 
     Args:
-        name: The value of `--model`. In the setting, the part after the last `:`, `/` or `#` is enough.
-        environ: The environment to read the operator's setting from.
+        name: The value of `--model`.
+        environ: The environment. `REASONRY_REASONING_MODELS` may have only the end of a name, after a `:`, `/` or `#`.
     """
     named = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
     if named == ["none"]:
@@ -45,8 +45,8 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
 def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
     """Return a function that computes the price of a call to `model` at `url`.
 
-    The URL identifies the seller, or else `provider` does. An unknown URL must be a proxy: only models with a single
-    maker have a price there. A self-hosted open model has no price.
+    `url` identifies the seller, or else `provider` does. If neither does, `url` counts as a proxy, and only models with
+    a single maker (such as `gpt-…`) have a price. An open model on this computer has no price.
     """
     from .http_session import is_loopback
 

@@ -13,8 +13,8 @@ from ..errors import UsageError
 class FunctionModel(Model):
     """A model that calls a function `async (messages) -> str`. Each message has `role` and `content`.
 
-    The reply may also be an object with the text as `content` or `text` and its usage as `usage_metadata` or `usage`,
-    like the replies of LangChain and pydantic-ai. Missing usage is estimated.
+    The function may also return an object such as a reply of LangChain or pydantic-ai, with the text as `content` or
+    `text`, and the usage as `usage_metadata` or `usage`. Missing usage is estimated.
     """
 
     price = staticmethod(no_price)
@@ -23,7 +23,7 @@ class FunctionModel(Model):
         self.function, self.name = function, name
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Call the function. Exceptions of the function are passed on."""
+        """Call the function. Exceptions of the function are not caught."""
         ask = question.ask
         reply = await self.function([{"role": role, "content": text} for role, text in ask.messages])
         text = _text_of(reply)
@@ -36,10 +36,10 @@ class FunctionModel(Model):
 
 
 def as_model(value: Any) -> Model:
-    """Turn an object of the `Model` port, a function of messages, or a model of pydantic-ai or LangChain into a model.
+    """Convert a function of messages, or a model of pydantic-ai or LangChain, to a `Model`. Return a `Model` unchanged.
 
     Raises:
-        UsageError: The object is none of these.
+        UsageError: The value is of another kind.
     """
     if all(hasattr(value, name) for name in ("name", "answer", "close")):
         return value

@@ -1,7 +1,7 @@
-"""The model `offline`, which computes: it solves number puzzles exactly and refuses every other problem.
+"""The model `offline`, a program that solves number puzzles exactly and refuses every other problem.
 
-It gets the same questions as a language model and answers them from their `facts`, so a search with it is a real
-search: it proposes moves, including dead ends, and values them by whether the target can still be reached.
+The program gets the same questions as a language model and answers each question from its `facts`. A search with this
+model is a real search: the model proposes moves, including dead ends, and scores whether each can reach the target.
 """
 
 import asyncio
@@ -98,7 +98,6 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
 
 
 def _solve(puzzle: Puzzle) -> Term:
-    """Return the complete solution, for a question that asks for it in one reply."""
     term = solve(puzzle)
     if term is None:
         numbers = ", ".join(map(str, puzzle.numbers))
@@ -111,7 +110,8 @@ def propose(
 ) -> list[str]:
     """Return up to `count` next thoughts. If possible, the first thought leads to the target.
 
-    A thought has enough moves to finish within `steps_left` thoughts. Refuted thoughts are not proposed again.
+    Each thought contains as many moves (which join two numbers) as are needed to finish within `steps_left` thoughts.
+    Refuted thoughts are not proposed again.
     """
     position = follow(puzzle, path)
     moves = len(position.left) - 1

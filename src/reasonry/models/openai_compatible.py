@@ -45,8 +45,8 @@ CACHING = (*OPENAI, ".deepseek.com")
 class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
-    If the server refuses a parameter (a JSON schema, `max_tokens`, `temperature`, `n`), later requests omit it. The
-    refused call fails as `degraded`, retryable without a wait, so that the engine counts every request.
+    If the server refuses a parameter (a JSON schema, `max_tokens`, `temperature`, `n`), later requests omit or
+    change it. The refused call fails with `degraded` and can be retried at once, so the engine counts every request.
 
     Args:
         url: Base URL, including `/v1`.
@@ -54,8 +54,8 @@ class OpenAICompatibleModel:
         api_key: The bearer token, if any.
         name: The value of `--model`.
         seller: The seller in the price list, if the URL does not identify it.
-        takes_n: Whether to request several samples at once.
-        takes_schema: Whether the server is asked to enforce a reply's JSON schema; otherwise it enforces only JSON.
+        takes_n: Whether one request may ask for several samples.
+        takes_schema: Whether the server is asked to enforce the JSON schema of a reply, and not only valid JSON.
 
     Raises:
         UsageError: The URL or the key cannot be used.
@@ -129,7 +129,7 @@ class OpenAICompatibleModel:
                 raise booked_whole(error, question, self.price, samples) from None
             if not (gathered.choices or gathered.unread or gathered.stated is not None):
                 raise
-            # A reply that is not an answer must be paid for, too.
+            # A reply costs tokens even if it is not an answer.
             raise BrokenReplyError(error, gathered.usage(question.prompt, self.price)) from error
         if len(gathered.choices) < gathered.wanted:
             self._dialect.samples = False
@@ -168,7 +168,7 @@ class OpenAICompatibleModel:
         raw = b"".join(pieces)[:MAX_ERROR_BYTES]
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
-        # Some servers report a missing model or an internal error when they only do not accept tools.
+        # Some servers report a missing model or an internal error although they merely do not accept tools.
         refusals = (400, 415, 422, 501, *((404, 500) if "tools" in body and "tool" in complaint else ()))
         if response.status in refusals and self._dialect.degrade(body, complaint):
             return asked_again_without(self.name, status=response.status)
@@ -186,7 +186,7 @@ class OpenAICompatibleModel:
 
 
 def checked_url(url: str) -> str:
-    """Return a base URL without its last slash.
+    """Return a base URL without slashes at its end.
 
     Raises:
         UsageError: The URL is not `http` or `https`, or contains a password or key.

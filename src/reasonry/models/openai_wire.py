@@ -33,7 +33,7 @@ Format = Literal["json_schema", "json_object", "none"]
 _REFUSED = ("content_filter", "sensitive")
 _CUT_OFF = ("length", "model_context_window_exceeded")
 _BROKEN = ("network_error",)
-"""Finish reasons of a broken reply, from OpenAI and Z.AI."""
+"""Finish reasons of refused, cut-off and broken replies, from OpenAI and Z.AI."""
 
 _USED_UP = ("insufficient_quota", "billing_hard_limit_reached", "1113")
 """Error codes for an account without money, from OpenAI and Z.AI."""
@@ -80,10 +80,10 @@ class Dialect(Struct):
     tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
-        """Learn from a refused request, and return whether a changed request is worth sending.
+        """Note which parameter the server refused. Return whether a request that omits or changes it is worth sending.
 
         Args:
-            sent: The body of the refused request. The dialect may have changed since, after other refusals.
+            sent: The body of the refused request. Other refusals may have changed the dialect since then.
             complaint: The server's message in lower case.
         """
         parts = (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples"))
@@ -142,9 +142,9 @@ def request_body(
 
 
 def with_tools(ask: Ask, dialect: Dialect) -> Ask:
-    """Return the question with its tools as parameters or, for a server that takes no tools, described in words.
+    """Return a question with its tools as parameters. If the server takes no tools, the prompt describes the tools.
 
-    Each tool gets a name that providers accept. `card_named` finds the tool by this name again.
+    Each tool gets a name that providers accept. `card_named` finds the tool again by this name.
     """
     tools = tuple(tool | {"name": form_name(tool["name"])} for tool in ask.tools) if dialect.tools else ()
     return replace(ask, tools=tools, by_hand="" if tools else ask.by_hand)
@@ -213,7 +213,7 @@ class ReplyChoice(Struct):
     refusals: list[str] = []
     finish: str | None = None
     calls: dict[int, list[str]] = {}
-    """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
+    """The tool calls by position. Each call is a list: the name, then the pieces of the arguments."""
 
     def add(self, message: dict[str, Any], finish: Any) -> str:
         """Add a piece of the choice, and return the text of the piece."""
@@ -235,7 +235,7 @@ class ReplyChoice(Struct):
         """Return the choice as an answer.
 
         Raises:
-            ModelError: The choice is empty and has no finish reason, or the provider broke it off.
+            ModelError: The choice is empty and has no finish reason, or the provider broke off the reply.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
         calls = ((name, "".join(parts)) for name, *parts in self.calls.values())
@@ -306,7 +306,7 @@ class Gathered:
                 self._on_hidden(hidden)
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage to book for the reply so far, from the server's report and the texts; see `engine.usage`."""
+        """Return the usage of the reply so far, computed from the server's report and the texts. See `engine.usage`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(
@@ -320,7 +320,7 @@ class Gathered:
         return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
-        """Return the requested choices that are answers, with their shares of the usage.
+        """Return the requested choices that are answers, each with its share of the usage.
 
         Raises:
             ModelError: No choice is an answer.
@@ -342,9 +342,9 @@ def _no_choice(shown: str) -> ModelError:
 
 
 def share_out(whole: Usage, samples: int) -> list[Usage]:
-    """Split the usage of a request. The first sample gets the prompt's tokens, each sample a share of the output.
+    """Split the usage of a request among its samples, because a provider reports only the total.
 
-    A provider reports only the total of all choices.
+    The first sample gets the prompt's tokens. Every sample gets a share of the output tokens.
     """
     each = whole.output_tokens // samples
     usd = whole.usd * each / whole.tokens if whole.usd is not None and whole.tokens else None
@@ -398,7 +398,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error for a request with a refused parameter, which later requests omit."""
+    """Return the error for a request that the server refused because of a parameter, which later requests omit."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
@@ -423,7 +423,7 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that the server asked for, or None. An unreadable value counts as the default wait.
+    """Return how many seconds the server asks to wait, or None. For an unreadable value, return the default wait.
 
     Args:
         headers: Headers with lower-case or case-insensitive names.
@@ -440,13 +440,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, instant - time.time())
 
 
-# -- texts from servers, made safe to show
+# -- messages from servers, made safe to show
 
 MAX_SHOWN = 300
 
 
 def redact(text: str, secrets: Secrets = SECRETS) -> str:
-    """Make a text from a server safe to show: one short line without keys and control characters.
+    """Make a message from a server safe to show: one short line without keys and control characters.
 
     Known keys, and words that look like keys, become `***`.
     """

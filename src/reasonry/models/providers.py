@@ -1,7 +1,7 @@
 """Models of the providers that pydantic-ai knows, called only through its `direct` functions and `Model` classes.
 
-The providers' SDKs send each request once, without retries of their own, over a client of httpx2, with the limits and
-rules of `http_session`.
+The providers' SDKs send each request once and do not retry. They use an httpx2 client with the limits and rules of
+`http_session`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LINE_BYTES = 16
 """How many bytes each line of a reply counts for, in addition to the line's own bytes."""
 
 _received: ContextVar[tuple[list[bytes], int]] = ContextVar("reasonry_received")
-"""The body of the current reply, kept in case the SDK cannot read it, and its limit in bytes. Refusals are not kept."""
+"""The body of a reply, in case the SDK cannot read it, and the body's limit in bytes. Refusals are not kept."""
 
 
 class ProviderModel:
@@ -105,7 +105,7 @@ class ProviderModel:
                 raise booked_whole(failure, question, self.price) from None
             if not received:
                 raise failure from None
-            # In a stream, only the text is paid for, not the frames around it.
+            # In a stream, only the text costs tokens, not the frames around the text.
             came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
             usage = estimate_usage(question.prompt, came, self.price)
             raise BrokenReplyError(failure, usage) from None

@@ -1,15 +1,15 @@
 r"""Models that read their replies from a file: a script, or the recording of a run.
 
-Use a script for tests, for demonstrations, or to play the model yourself. A recording of a paid model repeats its run
-for free. `scripted:FILE` names a JSONL file. A line has one of these forms:
+Use a script for tests, for demonstrations, or to write the replies of a model yourself. A recording of a paid model
+repeats a run for free. `scripted:FILE` names a JSONL file. A line has one of these forms:
 
     {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.7}}, "usage": {"output_tokens": 12, "usd": 0.001}}
     {"stage": "*", "reply": "1. Think\n2. Act"}
     {"stage": "*", "error": "provider_timeout", "message": "…", "retryable": true}
 
-Each question, and each sample of it, uses the first unused line of its stage (`*` is every stage). `usage` may hold
-`calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. A line may also have `delay_ms` (a slow
-model), and a line with a reply may be `truncated` (cut off) or `refused`.
+Each sample of a question uses the first unused line for the question's stage. The stage `*` in a line means any stage.
+`usage` may contain `calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. A line may also have
+`delay_ms` (for a slow model). A line with a reply may also have `truncated` (cut off) or `refused`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 class LineUsage(Struct, frozen=True, forbid_unknown_fields=True):
-    """The usage of a line."""
+    """The usage that a line of a script states for its reply."""
 
     calls: Count = 1
     input_tokens: Count = 0
@@ -82,10 +82,10 @@ class ScriptedModel(Model):
 
     @classmethod
     def of(cls, *lines: dict[str, Any]) -> ScriptedModel:
-        """Return a model that plays lines given as data.
+        """Return a model whose script is these lines.
 
         Raises:
-            UsageError: A line is invalid. The error's `line` is its number, counted from 1.
+            UsageError: A line is invalid. The error's `line` is the line number, counted from 1.
         """
         return cls(
             [
@@ -96,10 +96,10 @@ class ScriptedModel(Model):
 
     @classmethod
     def open(cls, path: str) -> ScriptedModel:
-        """Return a model that plays a file.
+        """Return a model whose script is a file.
 
         Raises:
-            UsageError: The file cannot be read, or a line is invalid. The error's `line` is its number.
+            UsageError: The file cannot be read, or a line is invalid. The error's `line` is the line number.
         """
         return cls(read_lines(path, ScriptLine, "script"), f"scripted:{path}")
 
@@ -134,8 +134,8 @@ class ScriptedModel(Model):
         """Skip the lines that a resumed run has used.
 
         Args:
-            asked: The stage of each question of the run, in order, and whether it was answered. Lines of answered
-                questions are used up; lines of open questions are kept.
+            asked: The stage of each question of the run, in order, and whether the question was answered. The lines of
+                answered questions are used up; the lines of open questions are kept.
         """
         left = self._lines.copy()
         for stage, answered in asked:
@@ -152,7 +152,7 @@ class ScriptedModel(Model):
 
     @property
     def left_over(self) -> list[str]:
-        """The unused replies, each with its number and its stage."""
+        """The unused lines, each as a text with its number and its stage."""
         return [f"reply {number} ({line.stage})" for number, line in self._unused.items()]
 
 
@@ -161,14 +161,14 @@ def _first(stage: str, lines: Mapping[int, ScriptLine]) -> int | None:
 
 
 def read_lines(path: str, kind: type[L] | Any, noun: str) -> list[L]:
-    """Read and check the lines of a file, one JSON document each. Empty lines are skipped.
+    """Read and check a file with one JSON document in each line. Empty lines are skipped.
 
     Args:
         path: A UTF-8 file, with or without a byte order mark.
         noun: The name of the file in errors: `script` or `recording`.
 
     Raises:
-        UsageError: The file is not regular or not readable, or a line is invalid. The error's `line` is its number.
+        UsageError: `path` is not a regular, readable file, or a line is invalid. The error's `line` is the line number.
         TooLargeError: The file is over 256 MB.
     """
     data = read_regular_file(path, MAX_FILE_BYTES, label=noun, option="model")
@@ -251,7 +251,7 @@ class Recorder:
             model, "rewind", lambda asked: None
         )
         try:
-            # Others on the machine may not read it: replies may be confidential.
+            # Other users of the machine must not read the file: replies may be confidential.
             self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
             if self._file.tell():
                 # A crash may have cut off the last line. An empty line is skipped.
@@ -283,13 +283,13 @@ class Recorder:
 class RecordedModel(Model):
     """A model that replays a recording: each question gets its recorded answers in order.
 
-    The last answer of a question is repeated without limit, so that a run can be resumed or forked over a recording.
+    The last answer of a question is repeated without limit, so that a run with a recording can be resumed or forked.
 
     Args:
         path: A file written by `Recorder`, or a recorded table of `reasonry compare`.
 
     Raises:
-        UsageError: The file is not readable, or a line is invalid. The error's `line` is its number.
+        UsageError: The file is not readable, or a line is invalid. The error's `line` is the line number.
     """
 
     is_free = rewinds_for_others = True
@@ -326,7 +326,7 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Count the lines that a resumed run or a fork has used, by stage; see `ScriptedModel.rewind`."""
+        """Count, for each stage, the lines that a resumed run or a fork has used. See `ScriptedModel.rewind`."""
         self._earlier = Counter(stage for stage, answered in asked if answered)
 
     @property

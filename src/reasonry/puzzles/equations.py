@@ -1,10 +1,10 @@
 """Check equations of numbers in a text, such as `4736 * 8 = 37788`, by exact arithmetic.
 
-Rule 1: a false alarm costs more than a missed error. So an equation is checked only if it is a clause by itself:
-        nothing but numbers and signs between commas, full stops, line ends and the like.
+Rule 1: a false alarm costs more than a missed error. So an equation is checked only if it is a separate clause:
+        nothing but numbers and signs between commas, periods, line ends or similar marks.
 Rule 2: an equation is false only if it is false under every reading of its numbers: `1,500` is 1500 or, in other
         countries, 1.5.
-Rule 3: a number must be right only to the digits that are written, and an operand with decimals may be rounded.
+Rule 3: a result must be right only to its last written digit, and an operand with decimals may be rounded.
 """
 
 import re
@@ -30,7 +30,7 @@ _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"|[≡⊕⊗∘⋆⊙◦]|\b0[xb][0-9a-f]",
     re.IGNORECASE,
 )
-"""Words in a text or its problem that show that signs and digits may have another meaning."""
+"""Matches words and signs which show that the numbers of a text or a problem may have another meaning."""
 _TAKEN_BACK: Final = lazy_pattern(r"\b(?:wait|oops|correction)\b", re.IGNORECASE)
 
 _ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
@@ -38,7 +38,7 @@ _CONTINENTAL: Final = lazy_pattern(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
 _COINS: Final = "$€£¥₹"
 _RUN: Final = lazy_pattern(rf"[-(.\d{_COINS}][-+*/^²³()\d.,{_COINS}= \t]*")
 _CONTINUED: Final = lazy_pattern(r"(?<=[-+*/=^])[ \t]*\n|\n(?=[ \t]*[+/*])")
-"""The end of a line within an expression."""
+"""Matches a line end within an expression."""
 _CLAUSE_END: Final = lazy_pattern(r"[.,](?=\s|\Z)|(?<=\S):(?=\s)|[\n;|\"“”>—→⇒]")
 _REMARK: Final = lazy_pattern(r"\(\s*[^\W\d].*")
 _NUMBER: Final = lazy_pattern(r"\d(?:[\d.,]*\d)?|(?<!\d)\.\d+")
@@ -90,7 +90,7 @@ def _has_own_arithmetic(problem: str) -> bool:
 
 
 def plain_text(text: str) -> str:
-    """Remove markup from a text, and replace variants of signs by plain signs."""
+    """Remove markup from a text, and replace variants of signs with plain signs."""
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
@@ -101,7 +101,7 @@ def plain_text(text: str) -> str:
 
 
 def _equations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield both sides of each equation that is a clause by itself. A remark in parentheses after it is ignored."""
+    """Yield both sides of each equation that is a separate clause. A remark in parentheses after it is ignored."""
     for part in _CLAUSE_END.split(_CONTINUED.sub(" ", text)):
         clause = _REMARK.sub("", part).strip()
         if _RUN.fullmatch(clause):
@@ -168,7 +168,7 @@ def _term(side: str, continental: bool = False, compact: bool = False) -> Term |
     """Parse a side of an equation.
 
     Args:
-        continental: Whether `1.500` is 1500, and `1,5` a decimal.
+        continental: Whether `1.500` is read as 1500, and `1,5` as one and a half.
         compact: Whether a fraction without spaces, such as `8/3`, takes precedence over other operators.
     """
     side = re.sub(f"[{_COINS}]", " ", side)
@@ -186,14 +186,14 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Convert a number from English or continental notation to Python's, or return None for another notation."""
+    """Convert a number in English (or else continental) notation to Python's. Return None for other notations."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
 
 
 def _agrees(left: Term, right: Term) -> bool:
-    """Whether two values are equal, up to one unit in the last digit of a plain number."""
+    """Whether two sides are equal. If a side is a plain number, its last digit may be off by less than one."""
     numbers = [term for term in (left, right) if term.left is None]
     digit = max([Fraction(1, 10**term.decimals) for term in numbers], default=0)
     first, second = ((term.value, term.value) if term in numbers else _bounds(term) for term in (left, right))
@@ -204,7 +204,7 @@ def _agrees(left: Term, right: Term) -> bool:
 
 
 def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
-    """Return the lowest and highest value of a term whose decimals may be rounded, or None if they are unknown."""
+    """Return the lowest and highest value of a term whose decimals may be rounded, or None if a divisor may be 0."""
     if term.left is None or term.right is None:
         half = 0 if (term.value * 4).denominator == 1 else Fraction(1, 2 * 10**term.decimals)
         return term.value - half, term.value + half

@@ -1,7 +1,7 @@
-"""Parse, evaluate and check expressions of + - * / and parentheses in the notations of people and models.
+"""Parse, evaluate and check expressions of + - * / and parentheses, as people and models write them.
 
 Rule 1: no code is executed, and the time is linear in the length of a text.
-Rule 2: unreadable text is ignored, never guessed.
+Rule 2: text that cannot be read is ignored. Its meaning is never guessed.
 """
 
 import ast
@@ -25,17 +25,17 @@ _OPERATORS: Final[Mapping[type[ast.operator], str]] = {
     ast.Div: "/",
     ast.Pow: "/",
 }
-"""The sign of each operator of Python. A power stands for a fraction that is written without spaces."""
+"""The sign for each Python operator. The parser turns a fraction without spaces, such as `8/3`, into a power."""
 _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 
 def plain_signs(text: str) -> str:
-    """Replace `×`, `÷`, `−` and similar signs by * / -, and brackets by parentheses."""
+    """Replace `×`, `÷`, `−` and similar signs with * / -, and brackets with parentheses."""
     return text.translate(_SIGNS)
 
 
 def _term(node: ast.expr, text: str, sign: int = 1) -> Term | None:
-    """Convert a node to a term, or return None if it has anything but numbers and the four operations."""
+    """Convert a syntax node to a term. Return None if it has anything but numbers and the four operations."""
     match node:
         case ast.Constant(value=int() | float()):
             written = text[node.col_offset : node.end_col_offset]
@@ -81,7 +81,7 @@ def read_expression(text: str, *, compact: bool = False) -> Term | None:
 
 
 class Taking:
-    """Builds terms from a pool, whose terms can each be used once.
+    """Builds terms from a pool of terms. Each term of the pool can be used once.
 
     Args:
         reuse: Whether a part such as `(10 - 4)` may use a 6 in the pool that was made from 10 and 4.
@@ -93,7 +93,7 @@ class Taking:
         """The first number missing from the pool."""
 
     def build(self, term: Term) -> Term | None:
-        """Build a term from parts of the pool and remove these parts, or return None if a number is missing."""
+        """Build a term from parts in the pool, and remove these parts. If a number is missing, return None."""
         for part in self.pool:
             if part.value == term.value and self._stands_for(term, part):
                 self.pool.remove(part)
@@ -106,7 +106,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether a part of equal value may replace a term: a number, `8/3`, or a term of the same numbers."""
+        """Whether a part may replace an equal term: a number, a fraction like `8/3`, or a term of the same numbers."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1
@@ -117,7 +117,7 @@ def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
     """Judge whether the sides of an equation, or a single expression, solve a puzzle.
 
     Returns:
-        The first side that uses exactly the puzzle's numbers, or None; and the fault of the sides, or an empty text.
+        The first side that uses exactly the puzzle's numbers (or None), and the fault of the sides (or an empty text).
     """
     terms = [term for side in sides if (term := read_expression(side)) is not None]
     if len(terms) < len(sides):

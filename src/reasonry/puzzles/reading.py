@@ -1,7 +1,7 @@
 """Read number puzzles in sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and so on.
 
 A sentence is a puzzle only if all of its words are typical of puzzles, it has one list of numbers and one other number
-(the target), and it sets no further conditions, such as fewer operations, a subset of the numbers, or an order.
+(the target), and it sets no other conditions, such as fewer operations, a subset of the numbers, or an order.
 """
 
 import re
@@ -49,10 +49,10 @@ _COUNTED: Final = lazy_pattern(
 _UNCLEAR: Final = lazy_pattern(
     r"\d\s+or\s+-?\d|\d/\d+/\d|(?<![\d.])0\d|(?<![\d,])\d{1,3},\d{3}(?![\d,])", re.ASCII
 )
-"""A choice of numbers, a fraction of fractions, leading zeros, and `10,500`, which is one number or two."""
+"""Matches a choice of numbers, a fraction of fractions, leading zeros, or `10,500`, which is one number or two."""
 _RUN: Final = lazy_pattern(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMBER})+", re.ASCII)
 _TARGET_FIRST: Final = lazy_pattern(r"\s*(?:make|get|reach|obtain)\s+-?\d", re.ASCII)
-"""The beginning of "make 24 4 9 10 13"."""
+"""Matches a text that begins with its target: "make 24 4 9 10 13"."""
 
 
 def read_puzzle(text: str) -> Puzzle | None:
@@ -88,7 +88,7 @@ def _read(text: str) -> Puzzle | None:
 def read_numbers(text: str) -> tuple[Fraction, ...] | None:
     """Read the numbers of a puzzle whose target is known.
 
-    If the text is not clearly a puzzle, return the only list of numbers in it, or None if there are several lists.
+    If the text is not clearly a puzzle, return the only list of numbers in the text, or None if it has several or none.
     """
     puzzle = read_puzzle(text)
     if puzzle is not None:

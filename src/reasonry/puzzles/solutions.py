@@ -17,18 +17,18 @@ from .term import MAX_NUMBERS, Puzzle, Term, joins
 
 LISTED: Final = 3
 LISTED_OF_MANY: Final = 4
-"""The size of the largest sets whose values are all listed. The second size saves time only for the largest puzzles."""
+"""The size of the largest sets whose values are all listed. `LISTED_OF_MANY` saves time only in the largest puzzles."""
 
 Numbers = tuple[Fraction, ...]
 
 
 def solve(puzzle: Puzzle) -> Term | None:
-    """Return an expression that solves the puzzle, or None if there is none."""
+    """Return an expression that solves the puzzle, or None if the puzzle has no solution."""
     return solve_numbers(tuple(sorted(puzzle.numbers)), puzzle.target)
 
 
 def solve_numbers(numbers: Numbers, target: Fraction) -> Term | None:
-    """Return an expression of sorted numbers that makes the target, or None if there is none."""
+    """Return an expression that makes the target from these sorted numbers, or None if no expression does."""
     return _solve(numbers, target, LISTED_OF_MANY if len(numbers) >= MAX_NUMBERS else LISTED)
 
 

@@ -1,8 +1,8 @@
 """Follow the written steps of a number puzzle: `10 - 4 = 6 (left: 6 9 13)`.
 
-A step is legal if any of its readings is legal. A step has a fault if, under every reading, it is false or uses missing
-numbers. A number with a point may be rounded or truncated: after `8 / 3 = 2.67`, which is true, 2.67 means 8/3. So all
-later steps are exact, and rounding never decides whether a puzzle is solved.
+A step may have several readings: `8 / 8/3` is 1/3 or 3. A step is legal if one of its readings is legal. It has a fault
+if, under every reading, it is false or uses missing numbers. A decimal may be rounded or truncated: `8 / 3 = 2.67`
+counts as true, and 2.67 then means 8/3. So all later steps are exact, and rounding never decides if a puzzle is solved.
 """
 
 import re
@@ -19,7 +19,7 @@ from .expression import MAX_EXPRESSION_CHARS, Taking, parse, read_expression
 from .term import Puzzle, Term, join, moves_of
 
 MAX_TEXT_CHARS: Final = 50_000
-"""The length limit; only the end of a longer text is read."""
+"""The length limit of a text. Only the end of a longer text is read."""
 
 _LABEL: Final = lazy_pattern(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
 _FULL_STOP: Final = lazy_pattern(r"\.(?=\s|\Z)")
@@ -55,7 +55,7 @@ class Position(Struct, frozen=True):
 
 
 def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
-    """Make the moves in written steps, except for steps that repeat an earlier step."""
+    """Apply written steps to a puzzle. A step that repeats an earlier step changes nothing."""
     position = Position(tuple(Term(number) for number in puzzle.numbers))
     for step in steps:
         text, end = _plain(step), None
@@ -80,7 +80,7 @@ def final_expression(puzzle: Puzzle, position: Position) -> str | None:
 
 
 def expressions(text: str) -> Iterator[list[str]]:
-    """Yield the expressions in a text, in order, each as the list of its sides."""
+    """Yield each expression or equation in a text, in order, as the list of its sides."""
     for piece in _PIECE.finditer(_plain(text)):
         sides = _sides(piece[0])
         if sides:
@@ -117,7 +117,7 @@ def _balance(side: str) -> str:
 
 
 def _move(position: Position, sides: list[str]) -> Position:
-    """Make the moves of one equation under the first legal reading."""
+    """Apply one equation to a position under its first legal reading. If no reading is legal, record a fault."""
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -131,7 +131,7 @@ def _move(position: Position, sides: list[str]) -> Position:
             continue
         first = next((place for place, term in enumerate(read) if term.op), 0)
         values = {read[first].value, exact[first].value}
-        # A side may have one of these values as written or in its exact form.
+        # Each side must have one of these values, as written or in its exact form.
         if not all(
             side.value in values or any(term.stands_for(value) for value in values)
             for term, side in zip(read, exact, strict=True)
@@ -146,7 +146,7 @@ def _move(position: Position, sides: list[str]) -> Position:
 
 
 def _exact(term: Term, position: Position) -> Term:
-    """Replace each rounded number in a term by its exact value."""
+    """Replace each rounded number in a term with its exact value."""
     if term.left is None or term.right is None:
         if not term.decimals or term.value in position.numbers:
             return term
@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Join some of the remaining numbers into one of these equal terms. Return the position, or None and the fault."""
+    """Join remaining numbers into one of these equal terms. Return the new position, or None and the fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -174,7 +174,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether a term repeats an earlier term: the same value of the same two parts, or of the same numbers."""
+    """Whether a term has the same value as an earlier term, and the same two parts or the same numbers."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 

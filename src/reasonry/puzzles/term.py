@@ -1,4 +1,4 @@
-"""Numbers, terms and moves, exact as `Fraction`."""
+"""Numbers, terms (expressions) and moves (a move joins two numbers). All values are exact fractions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_NUMBERS: Final = 6
 
 
 class Puzzle(Struct, frozen=True):
-    """Make `target` from `numbers`, each used exactly once."""
+    """A puzzle: make `target` from `numbers`, each used exactly once."""
 
     numbers: tuple[Fraction, ...]
     target: Fraction
@@ -30,9 +30,9 @@ class Term(Struct, frozen=True):
     left: Term | None = None
     right: Term | None = None
     tight: bool = False
-    """Whether the term was written without spaces, such as `8/3`, so that it may be one number."""
+    """Whether the term was written without spaces, such as `8/3`, so that it may count as one number."""
     decimals: int = 0
-    """How many digits the number has after the point, as written."""
+    """How many digits the number has after the decimal point, as written."""
 
     @property
     def numbers(self) -> list[Fraction]:
@@ -47,7 +47,7 @@ class Term(Struct, frozen=True):
         return f"{self} = {self.value}"
 
     def stands_for(self, value: Fraction) -> bool:
-        """Whether the term equals a value; a number with a point may differ by one unit in its last digit."""
+        """Whether the term equals a value. A decimal may differ by less than one unit in its last digit."""
         if self.op or not self.decimals:
             return self.value == value
         return abs(self.value - value) < Fraction(1, 10**self.decimals)
@@ -94,7 +94,7 @@ def joins(left: Term, right: Term) -> Iterator[Term]:
 
 
 def moves_of(term: Term) -> list[Term]:
-    """Return the moves that build a term, innermost first; each joins two numbers."""
+    """Return the moves that build a term, innermost first. Each move joins two numbers."""
     if term.left is None or term.right is None:
         return []
     move = join(Term(term.left.value), term.op, Term(term.right.value))

@@ -1,11 +1,11 @@
 """A worker: procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
 
-Rule 1: procrastinate's worker stops when the database is away. This module restarts it until the process has to end.
-Rule 2: a worker without a heartbeat for `DEAD_S` counts as dead. Every `BEAT_S` the other workers look for dead workers
-        and requeue their jobs. After an outage of the database, these workers first wait for `DEAD_S`, so that live
+Rule 1: procrastinate's worker stops when the database is down. Until `end` is called, this module restarts the worker.
+Rule 2: a worker that sends no heartbeat for `DEAD_S` counts as dead. Every `BEAT_S`, the other workers look for dead
+        workers and requeue their jobs. After an outage of the database, workers first wait for `DEAD_S`, so that live
         workers can renew their leases and write down their answers.
-Rule 3: if the database does not answer for `HANGS_S`, the worker is restarted. If hanging connections keep it from
-        stopping within `STUCK_S`, the process ends, and systemd or a container's restart policy starts it again.
+Rule 3: if the database does not answer for `HANGS_S`, the worker is restarted. If hanging connections keep the worker
+        from stopping within `STUCK_S`, the process ends, and systemd or a container's restart policy restarts it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = logging.getLogger("reasonry.worker")
 
 
 class Later(Exception):
-    """Raised to have a job tried again after a delay, by any worker."""
+    """Raised to make procrastinate retry a job after a delay, in any worker."""
 
     def __init__(self, delay_s: float, why: object) -> None:
         super().__init__(f"{why}")
@@ -62,7 +62,7 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done, in the trace of the caller that began the run.
+    """Drive a run until its job is done. The trace continues the trace of the caller that began the run.
 
     Raises:
         Later: The run has to be tried again later or elsewhere.
@@ -102,7 +102,7 @@ class Worker:
         self._queues, self._concurrency = [*queues], concurrency
         self._ending = asyncio.Event()
         self._was_away = False
-        """Whether the connection was lost before."""
+        """Whether the connection to the database has been lost before."""
 
     async def work(self) -> None:
         """Drive runs until `end` is called. Then the caller also drains the supervisor, which releases the runs."""
@@ -122,7 +122,7 @@ class Worker:
 
     async def _work_once(self) -> None:
         """Work until the connection is lost or `end` is called."""
-        # A loss of the queue's tables leaves runs without jobs.
+        # If the queue's tables were lost, runs have no jobs.
         await self._store.put_missing_jobs()
         queue = self._opened_app()
         async with queue.open_async():
@@ -165,7 +165,7 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return procrastinate's app for the queue of a store, without tasks. `application` names its connections."""
+    """Return procrastinate's app for the queue of a store, without tasks. `application` names the app's connections."""
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(
@@ -214,7 +214,7 @@ class _Again(procrastinate.BaseRetryStrategy):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the type and the first line of an error. An error of the queue's connection is replaced by its cause."""
+    """Return the type and the first line of an error. For an error of the queue's connection, use its cause."""
     while isinstance(error, ConnectorException) and error.__cause__ is not None:
         error = error.__cause__
     line = SECRETS.mask(f"{error}", error=True).strip().partition("\n")[0]
@@ -248,7 +248,7 @@ def read_queues(text: str) -> tuple[str, ...]:
     """Read names of queues, separated by commas.
 
     Raises:
-        UsageError: A name is empty, over 64 characters long, or has characters besides letters, digits, `-` and `_`.
+        UsageError: A name is empty, has over 64 characters, or has a character that is no letter, digit, `-` or `_`.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
@@ -260,10 +260,10 @@ def read_queues(text: str) -> tuple[str, ...]:
 
 
 def postgres_store(store: object, command: str = "this") -> PostgresStore:
-    """Return `store`, which must be a PostgreSQL store. `command` is the subject of the error message.
+    """Return `store` if it is a PostgreSQL store.
 
     Raises:
-        UsageError: The store is of another kind.
+        UsageError: The store is of another kind. The message says that `command` needs a PostgreSQL store.
     """
     if isinstance(store, PostgresStore):
         return store

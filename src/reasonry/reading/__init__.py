@@ -1,5 +1,5 @@
-"""Read replies: find JSON in text, coerce it to a form, and read lists, scores, numbers and votes. No side effects.
+"""Read replies: find JSON in text, coerce the JSON to a form, and read lists, scores, numbers and votes.
 
-The package knows texts and forms, but no effects, events or strategies. It does not interpret prose: questions ask for
-a form or for a mark around the answer, and any judgement of language is left to a model.
+The package knows texts and forms, but no effects, events or strategies, and has no side effects. It does not interpret
+prose. Questions ask for JSON or for a mark around the answer, and only a model judges language.
 """

@@ -1,8 +1,8 @@
 """Read candidate thoughts from a model's list, and the model's score for each, from 0 to 1.
 
-Rule 1: a score is read only with a clear scale (`0.7`, `90%`, `7/10`). `85` has no scale and is not read. No score is
-        cut to 1, and 0 is a valid score.
-Rule 2: a score is a member of the data, or stands alone after its candidate's number. Numbers in thoughts do not count.
+Rule 1: a score is read only if its scale is clear, as in `0.7`, `90%` and `7/10`. `85` has no scale and is not read. A
+        score above 1 is not reduced to 1. 0 is a valid score.
+Rule 2: a score is a member of the JSON data, or the only text after its candidate's number. Other numbers do not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,8 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
     """Read thoughts from `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. No input raises an error.
 
     Returns:
-        The thoughts that are not empty, and the reading mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or
-        `none` if there are no thoughts.
+        The thoughts that are not empty, and the name of the method that read them: `json`, `fenced`, `embedded`,
+        `repaired`, `list`, or `none` if there are no thoughts.
     """
     if not isinstance(text, str):
         return [], "none"
@@ -46,7 +46,7 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
 
 
 def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
-    """Read thoughts as `parse_thoughts` does, with their scores from the list's entries or from a member `scores`."""
+    """Read thoughts as `parse_thoughts` does, each with its score from its list entry or from a member `scores`."""
     for value, mode in json_values(text):
         if found := _scored_in(value):
             return found, mode
@@ -85,14 +85,14 @@ def _scored_in(value: Any) -> list[ScoredThought]:
 def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
     """Read the scores that a reply gives to thoughts. No input raises an error.
 
-    The reply may be `{"scores": {…}}` or only the mapping, keyed by id, position (1, 2, …) or text; a list in the order
-    of the thoughts; a list of objects with `id` and `score`; or lines such as `1: 0.7`.
+    The reply may be `{"scores": {…}}` or only the inner object, whose keys are ids, positions (1, 2, …) or texts. Other
+    replies are a list in the order of the thoughts, a list of objects with `id` and `score`, or lines such as `1: 0.7`.
 
     Args:
-        thoughts: Objects with `id` and `content`, or texts, which get the ids `t1`, `t2`, …. Other items get no score.
+        thoughts: Objects with `id` and `content`, or texts. An item without an id gets the id `t1`, `t2`, … .
 
     Returns:
-        The scores by id, without the thoughts whose score could not be read, and the reading mode: `json`, `fenced`,
+        The scores that could be read, by id, and the name of the method that read the reply: `json`, `fenced`,
         `embedded`, `repaired`, `list` or `none`.
     """
     if not isinstance(text, str):

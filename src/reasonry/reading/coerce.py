@@ -1,11 +1,11 @@
 """Coerce a reply's data to a form.
 
 A form is a Struct, or any JSON schema. A key matches its field in any case, with any spaces, dashes and underscores. A
-list is accepted as a text, a text as a list, `yes` as true, `"7/10"` as a number with a scale, and `"n/a"` as null
-unless the field is an answer or may not be null.
+text is accepted for a list, and a list for a text. `yes` counts as true, and `"7/10"` as a number on the field's scale.
+`"n/a"` counts as null, unless the field is an answer or must not be null.
 
-Rule 1: ambiguous input does not fit: two keys for one field with different values, or a value with two meanings.
-Rule 2: the error for a misfit names the field and the reason, which the next question repeats.
+Rule 1: ambiguous input does not fit, such as two keys with different values for one field, or a value with two senses.
+Rule 2: if a value does not fit, the error names the field and the reason. The next question to the model repeats both.
 """
 
 import json
@@ -75,9 +75,9 @@ def fit_value(value: Any, schema: Schema) -> Any:
 
 
 def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict[str, str]]:
-    """Remove misfits from the lists in a value. Return the value, and by place the reason for each removed entry.
+    """Remove entries that do not fit from the lists in a value. If no entry of a list fits, the list is unchanged.
 
-    A list in which no entry fits is left unchanged.
+    Return the value, and a mapping from the place of each removed entry (such as `tasks[2]`) to the reason.
     """
     members, lost = _kinds(schema), dict[str, str]()
     if fields := members.get("object", _ANY).get("properties"):
@@ -104,7 +104,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict
 
 
 def read_texts(value: Any) -> list[str]:
-    """Read a list of texts, or of objects that contain a text. Return an empty list for any other value."""
+    """Read a list of texts from a list, an object or a text. Return an empty list if the value has no texts."""
     try:
         return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:
@@ -112,7 +112,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Return the object with one of these keys inside lists and objects of one entry, or else the value itself."""
+    """Find an object that has one of these keys inside single-entry lists and objects. Otherwise, return `value`."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:
@@ -142,7 +142,7 @@ def _schema_of(form: type[Struct]) -> dict[str, Any]:
 
 @cache
 def asked_fields(form: type[Struct]) -> dict[str, bool]:
-    """Return the fields that a form asks for, and whether each is required."""
+    """Return the fields that a form asks the model for, and whether each field is required."""
     schema = _schema_of(form)
     required = schema.get("required", ())
     return {name: name in required for name, part in schema["properties"].items() if "unasked" not in part}
@@ -168,7 +168,7 @@ def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
     fitted: dict[str, Any] = {}
     for name, raw in found.items():
         part = schema["properties"][name]
-        # An optional field that cannot be null takes its default instead.
+        # If an optional field cannot be null, null stands for its default.
         if raw is None and name not in required and not _keeps_null(part):
             continue
         try:
@@ -186,7 +186,7 @@ def _keeps_null(part: Schema) -> bool:
 
 
 def _fit_field(name: str, value: Any, part: Schema) -> Any:
-    """Coerce a field's value. A `question` field takes only one question; the text of an answer stays verbatim."""
+    """Coerce a field's value. A `question` field accepts only one question. The text of an answer is not changed."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
     if plain_name(name).endswith(_ANSWERS) and "string" in _kinds(part):
@@ -322,7 +322,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list. In a list of texts, the members of an object are joined, without numbers."""
+    """Coerce an item of a list. In a list of texts, an object becomes one text: its members, except bare numbers."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):
@@ -343,7 +343,7 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def list_items(text: str) -> list[str]:
-    """Return the items of the list in a text: the numbered lines, or else the bulleted lines."""
+    """Return the items of the list in a text: the numbered lines or, if no line is numbered, the bulleted lines."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("```")]
     return _items(lines, _NUMBERED) or _items(lines, _BULLETED)
 

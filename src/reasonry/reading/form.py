@@ -1,8 +1,8 @@
 """Read a reply into a form, from one JSON object or from the answer between its tags (the mark).
 
-An answer is looked for in this order: the whole reply is JSON of the form; the answer is marked; the reply ends with
-JSON of the form in a fence; the reply is YAML of the form; the reply ends with its answer (see `mark`). Data is one
-JSON object of the form (the whole reply, in a fence, in prose, or repaired) or YAML. Each place is a rung.
+A form for data is read from one JSON object (the whole reply, in a fence, in prose, or repaired) or from YAML. A form
+for an answer is read from the first place found: JSON of the form as the whole reply; the mark; JSON of the form in a
+fence at the end; YAML of the form; an ending such as `Answer: …` (see `mark`).
 
 Rule 1: no text raises an error.
 Rule 2: a value is returned only if it fits the form; text that could not be read is never a value.
@@ -29,9 +29,9 @@ _TWO: Final = "it has two JSON objects that differ; give one"
 _YAML_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _YAML_KEY: Final = lazy_pattern(r"^(?:- )?[\"']?(\w[\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
 _MARKED: Final = ("final_answer", "answer", "value", "result", "subQuestionAnswer", "text")
-"""The fields that a marked answer can fill. It fills the first of these fields that the form has."""
+"""The fields that a marked answer can fill. The answer fills the first of these fields that the form has."""
 _ROOM: Final = ("steps", "reasoning", "thought", "reason", "differences")
-"""Fields for the reasoning that leads to the answer."""
+"""The fields for the reasoning, which is the text before a marked answer."""
 
 
 def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
@@ -41,8 +41,8 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
         texts: All replies to the question so far, oldest first.
 
     Returns:
-        The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (the
-        model declared its whole previous reply to be the answer).
+        The value, and the name of the method that read it: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`,
+        `stated` or `whole` (the model declared its whole previous reply to be the answer).
     """
     *before, text = [texts] if isinstance(texts, str) else texts
     field = marked_field(form)
@@ -83,7 +83,7 @@ def _read_answer(
 def _read_one(
     found: Sequence[tuple[Any, str]], form: type[Struct], field: str
 ) -> tuple[Any, str] | Unreadable:
-    """Read the answer from objects that must all be equal; members outside the form are ignored."""
+    """Read the answer from JSON objects, which must all be equal. Members that the form does not have are ignored."""
     if any(value != found[0][0] for value, _ in found):
         return Unreadable(_TWO, is_unmarked=True)
     value, rung = found[0]
@@ -141,7 +141,7 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is no reply (it is empty, cut off, or a copy of the question's form), or None.
+    """Return why a text is not a reply: it is empty, cut off, or a copy of the question's form. Otherwise, return None.
 
     Args:
         question: The question without the problem, because the problem may contain the answer.
@@ -166,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Read the last fence of a text, or else the whole text, as a YAML mapping (the format of seed 001)."""
+    """Read the last fence of a text, or a text without a fence, as a YAML mapping (used by an earlier design)."""
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)
@@ -185,9 +185,9 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
 
 
 def _numbers_in(value: Any, name: str) -> Any:
-    """Convert the numbers in a YAML value, which were read as texts. An answer stays verbatim.
+    """Convert the numbers in a YAML value, which were read as texts. A number in an answer remains a text.
 
-    The final line end of a block of text is removed, because it belongs to the YAML.
+    The line end after a block of text is removed, because it belongs to the YAML and not to the text.
     """
     if isinstance(value, dict):
         return {key: _numbers_in(item, key) for key, item in value.items()}
@@ -199,7 +199,7 @@ def _numbers_in(value: Any, name: str) -> Any:
 
 @cache
 def marked_field(form: type[Struct]) -> str | None:
-    """Return the field of a form that a marked answer fills, or None for a form of data."""
+    """Return the field of a form that a marked answer fills, or None if the form is for data."""
     fields = asked_fields(form)
     field = next((name for name in _MARKED if name in fields), None)
     others = {name for name, required in fields.items() if required} - {field, "answer"}

@@ -1,9 +1,9 @@
-r"""Find JSON in a reply: the whole reply, in a fence, or in prose; repair JSON with small syntax errors.
+r"""Find JSON in a reply (as the whole reply, in a fence, or in prose), and repair JSON with small syntax errors.
 
 Rule 1: only complete JSON is repaired. If a text is cut off, its missing rest is not invented.
 Rule 2: the time is bounded: only the end of a very long text is searched, the search ends after too many false starts,
         only short pieces are repaired, and values that are nested too deeply are rejected.
-Rule 3: strings have no lone surrogates; a number that is not finite becomes None.
+Rule 3: in the values found, strings have no lone surrogates, and None replaces a number that is not finite.
 """
 
 import json
@@ -21,7 +21,7 @@ MAX_SEARCHED: Final = 1_000_000
 MAX_REPAIRED: Final = 12_000
 """The longest piece to repair, in characters; for a longer piece it is better to ask again."""
 _MAX_MARKS: Final = 600
-"""The most brackets and quotes in a piece to repair. The time grows with the square of their count."""
+"""The most brackets and quotes in a piece to repair. The repair time grows with the square of this count."""
 MAX_DEPTH: Final = 64
 _MAX_VALUE: Final = 100_000
 """The longest text, in characters, to search for one value."""
@@ -45,9 +45,9 @@ r"""A backslash that begins a LaTeX command and not a JSON escape. `\\` matches 
 
 
 def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
-    """Yield the JSON values in a text, likeliest first, each with its rung.
+    """Yield the JSON values in a text, the likeliest first, each with the place where it was found.
 
-    The rung is `json` (the whole text), `fenced`, `embedded` (in prose) or `repaired`.
+    The place is `json` (the value is the whole text), `fenced`, `embedded` (in prose) or `repaired`.
     """
     if "\\" in text:
         # The backslash of a LaTeX command is escaped, so that `\frac` does not begin with a form feed.
@@ -133,7 +133,7 @@ def _repairable(text: str) -> Iterator[str]:
     starts = {fences[-1]} if fences else set[int]()
     first = next((match.start("brace") for match in _BRACE.finditer(text) if match["brace"]), -1)
     if first >= 0 and text.count("```", 0, first) % 2 == 0:
-        # A brace inside a fence is code if the fence begins with something else.
+        # A brace in a fence is code if the fence does not begin with a brace.
         starts.add(first)
     for start in sorted(starts, reverse=True):
         closing = text.find("\n```", start)
@@ -155,7 +155,7 @@ _decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) 
 
 
 def _clean(value: Any) -> list[Any]:
-    """Apply rule 3 to a value. Return the value in a list, or an empty list if the value is nested too deeply."""
+    """Return a list with the value, cleaned by rule 3. If the value is nested too deeply, return an empty list."""
     try:
         return [_clean_value(value, 0)]
     except RecursionError:

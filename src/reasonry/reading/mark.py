@@ -1,8 +1,8 @@
-r"""Read the mark around an answer, `<answer>…</answer>`, or one of a few equally certain endings.
+r"""Read the mark around an answer, `<answer>…</answer>`, or an equally clear ending of a reply, such as `Answer: …`.
 
 Rule 1: the content of the mark is the answer, complete and verbatim: a value, a letter, a program.
 Rule 2: a mark in the thinking, in quotes, or with only dots in it does not count.
-Rule 3: after two different marks, or no mark, the machine asks again. Nothing is guessed.
+Rule 3: after a reply without a mark, or with two different marks, the model is asked again. Nothing is guessed.
 """
 
 import re
@@ -22,13 +22,13 @@ _BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].stri
 """The text between the two tags in the request for a mark. A reply with this text only repeats the request."""
 _TAG: Final = lazy_pattern(r"(?:(?<!\\)<\s?|<\s?(?P<close>/)\s?)answer\s?/?>", re.IGNORECASE)
 _PLACEHOLDER: Final = lazy_pattern(r"[\s.…*_]*|\s+and\s+")
-"""The content of a mark that only shows its form: `between <answer> and </answer>`."""
+"""Matches the content of a mark that only shows how to mark, as in `between <answer> and </answer>`."""
 _ANY_TAG: Final = lazy_pattern(r"<\s?(?P<close>[/\\]?)\s?(?P<name>\w+)")
 CALL: Final = (
     r"<(?:\w{1,20}:)?(?:tool_calls?|function_calls?|invoke)\b[^<>\n]{0,200}>|<function[=>]|\[TOOL_CALLS\]"
     r"|<｜tool|<\|(?:tool|python_tag)|```tool_code"
 )
-"""The beginnings of tool calls that providers leave in a text."""
+"""Matches the beginning of a tool call that a provider left in the text of a reply."""
 _CALL: Final = lazy_pattern(CALL, re.IGNORECASE)
 CALLS: Final = "it calls a tool where an answer is wanted; write the answer"
 _BOLD: Final = r"\*\*|__|\*|_|"
@@ -41,13 +41,13 @@ _BOXED: Final = r"\\boxed\s?\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}
 _BOX: Final = lazy_pattern(_BOXED)
 _LAST_BOX: Final = lazy_pattern(rf"{_BOXED}[\s.$*\])}}\\]{{0,20}}\Z")
 _GOES_ON: Final = lazy_pattern(r"[.!?。]\s+\w|[?:：][*_`\"]{0,3}\Z")
-"""Matches the rest of a line that continues after its answer, or that only announces the answer."""
+"""Matches if another sentence follows an answer, or if a text only announces an answer (with a colon at the end)."""
 _MAX_LINE: Final = 120
 _MAX_BOX: Final = 2_000
 
 
 class Marked(Struct, frozen=True):
-    """An answer, the text before it, and how it was found (`mode`): `marked`, `stated` or `whole`."""
+    """An answer, the text before the answer, and how the answer was found (`mode`): `marked`, `stated` or `whole`."""
 
     answer: str
     before: str
@@ -89,7 +89,7 @@ def begins_call(answer: str) -> bool:
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return the fault of a text that has no mark but the markup of a tool call, or None for other texts."""
+    """Return the fault of a reply without a mark if it contains the markup of a tool call. Otherwise, return None."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None
@@ -162,7 +162,7 @@ def _is_placeholder(answer: str) -> bool:
 
 
 def _is_misspelled(inside: str) -> bool:
-    """Whether an unclosed mark contains an unmatched closing tag, which may be its own closing tag with a typo."""
+    """Whether an unclosed mark contains an unmatched closing tag, which may be a misspelled `</answer>`."""
     tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
     closed = {name for closes, name in tags if closes}
     return "answer" in closed or not closed <= {name for closes, name in tags if not closes}

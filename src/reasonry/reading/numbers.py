@@ -3,7 +3,7 @@ r"""Read numbers with a scale (`7/10`), quantities with a unit, and dates.
 `$60`, `60 dollars`, `US$60` and `$60.00` are the same amount; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are the same
 number; `20 July 1969` and `1969-07-20` are the same day.
 
-Rule: a text is a quantity if it is a number with or without a unit; a sentence is not.
+Rule: a text is a quantity if it is a number with or without a unit. A sentence is not a quantity.
 """
 
 import re
@@ -97,7 +97,7 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def read_date(text: str) -> str:
-    """Return the date in a lower-case text as `1969-07-20`, or an empty text if the text is no date."""
+    """Return the date in a lower-case text as `1969-07-20`, or an empty text if it is not a date."""
     matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) < 40)
     match = next(filter(None, matches), None)
     if match is None:
@@ -109,7 +109,7 @@ def read_date(text: str) -> str:
 
 
 def without_latex(text: str) -> str:
-    r"""Replace the LaTeX of numbers and units by plain text: `\frac34` becomes 3/4."""
+    r"""Replace the LaTeX markup of numbers and units with plain text: `\frac34` becomes 3/4."""
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
     return " ".join(text.replace("- ", "-").split())

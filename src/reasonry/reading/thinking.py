@@ -1,10 +1,10 @@
 """Detect text in a reply that is not the model's own answer: quotations, hidden thinking, an echo of the form.
 
-Rule 1: only thinking at the start is removed: the reply begins with a tag, or a closing tag outside JSON, fences,
-        quotes and the mark stands before a line end or an answer. Text after the thinking is never removed.
+Rule 1: only thinking at the start of a reply is removed. It begins with a tag, or it ends with a closing tag before a
+        line end or an answer, outside JSON, fences, quotes and the mark. Text after the thinking is never removed.
 Rule 2: words shared with the question do not make an echo, because an answer may be one of the question's options. A
-        text is an echo if it equals, ignoring case and punctuation, a whole placeholder of several words without a
-        number: a description in the form, or the sample text of a field in the question.
+        text is an echo if it equals a whole placeholder, ignoring case and punctuation. A placeholder is a description
+        in the form, or the sample text of a field in the question. A placeholder has several words and no number.
 """
 
 import re
@@ -29,7 +29,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 def blank_quotes(text: str) -> str:
-    """Replace the text in fences, backticks and quotes by spaces; the length stays the same."""
+    """Replace the text in fences, backticks and quotes with spaces. The length of the text does not change."""
     lines = text.split("\n")
     shown, opened, fence = lines.copy(), -1, ""
     for place, line in enumerate(lines):
@@ -55,7 +55,7 @@ def _blank(match: re.Match[str]) -> str:
 
 _TAG: Final = lazy_pattern(r"</?(?:think|thinking|thought|reflection)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
 _ANSWERS: Final = ("\n", "<answer", "{", "**")
-"""The beginnings of an answer after a closing tag of thinking."""
+"""The possible beginnings of an answer that follows a closing tag of thinking."""
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 
 
@@ -100,7 +100,7 @@ def _closes(tag: re.Match[str]) -> bool:
 
 
 def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
-    """Return the index of the tag that closes the tag at `place`; a single closing tag closes all open tags."""
+    """Return the index of the tag that closes the tag at `place`, or None. A lone closing tag closes all open tags."""
     for end, depth in enumerate(_depths(tags, place), place):
         if depth == 0:
             return end
@@ -118,7 +118,7 @@ def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
 
 
 def _final_message(text: str) -> str:
-    """Return the message in the channel `final`, or else an empty text. A text with a tool call stays unchanged."""
+    """Return the message in the channel `final`. Otherwise, return a tool call unchanged, and "" for another text."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:
@@ -144,7 +144,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
         shown: The question, or the part of it that shows the form.
         form: JSON schema of the reply.
         problem: The problem of the run.
-        mark: The instruction to mark the answer. A text of three or more of its words in a row is an echo.
+        mark: The instruction to mark the answer. A text is an echo if it is three or more successive words of `mark`.
     """
     texts = _texts(value)
     for name, text in texts:

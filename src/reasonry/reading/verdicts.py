@@ -1,11 +1,11 @@
-"""Read the verdict in a reply: scores by label, one chosen label, or one word of the tables in `words`.
+"""Read the verdict in a reply: a score for each candidate, one chosen candidate, or a word from the tables in `words`.
 
-Rule 1: a verdict is a member of JSON data, or stands after its label on a line of its own. Verdicts in tables, headings
-        and sentences do not count.
-Rule 2: a quoted verdict does not count: in backticks, in quotation marks, inside a sentence, in a line of the question,
-        in a fence with text of the question, or in a fence beside another verdict.
-Rule 3: after two different verdicts, the machine asks again.
-Rule 4: a score is read on the requested scale, or on the scale that it states (`90%`, `7/10`). No score is cut to fit.
+Rule 1: a verdict is a member of JSON data, or it follows its label on a separate line. Verdicts in tables, headings and
+        sentences do not count.
+Rule 2: a quoted verdict does not count. It is quoted if it is in backticks, in quotation marks, within a sentence, in a
+        line or a fence that repeats the question, or in a fence of a reply that has a verdict outside the fence.
+Rule 3: if a reply has two different verdicts, the model is asked again.
+Rule 4: a score is read on the requested scale, or on a scale that it states (`90%`, `7/10`). No score is cut to fit.
 """
 
 import re
@@ -32,21 +32,21 @@ _CHOSEN: Final = ("verdict", "winner", "better", "best", "choice", "answer")
 _OWNERS: Final = ("id", "candidate", "thought", "content")
 """The members of a list entry that identify its candidate, in order of preference."""
 _OPPOSITE: Final = {"holds": "fails"}
-"""The meaning of a verdict with the value false. `fails: false` has none, because the claim may still not hold."""
+"""The meaning of `holds: false`. `fails: false` has no meaning here, because the claim may still not hold."""
 
 _LABEL: Final = r"(?:(?:rating|score)s?\s*(?:of\b|:)\s*)?(?:(?:thought|candidate)\s*)?(?P<name>\w{1,7})"
 _KEY: Final = lazy_pattern(_LABEL, re.IGNORECASE)
 _PAIR: Final = lazy_pattern(
     rf"[^\w\"'“]*{_LABEL}[*_]*(?:\s?[):=]|\s[-–])[*_\s]*(?P<score>[\d.][\d./% ]*)\W*", re.IGNORECASE
 )
-"""`1: 0.7`, `Candidate B - 90%`, `Rating of A: 7/10`."""
+"""Matches a score after its label: `1: 0.7`, `Candidate B - 90%`, `Rating of A: 7/10`."""
 _CHOICE: Final = lazy_pattern(
     rf"(?:^[^\w\n\"'“]*(?:(?:my|the|final|overall)\s)*(?:{'|'.join(_CHOSEN)})[*_]*(?:\sis)?\s?[:=]"
     r"|(?<![\"'“])(?:\[\[|<answer>))"
     r"[^\w\n]{0,8}(?:candidate\s)?(?P<word>\w{1,12})[^\w\n]{0,8}(?=\n|\Z|\]\]|</answer>)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""`Verdict: refuted`, `**Winner: B**`, `[[B]]`, `<answer>B</answer>`."""
+"""Matches a chosen word: `Verdict: refuted`, `**Winner: B**`, `[[B]]`, `<answer>B</answer>`."""
 _LONGEST: Final = 120
 """The longest label with its score, in characters. A longer text is more than a score."""
 _FENCE: Final = lazy_pattern(r"```[^\n`]*\n(?P<inside>.*?)(?:```|\Z)", re.DOTALL)
@@ -58,7 +58,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict in a reply: scores by name, or one word; also its JSON object, reason, rung and missing scores."""
+    """The verdict in a reply (scores or a word), its JSON object and reason, how it was read, and missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -71,7 +71,7 @@ class Verdict(Struct, frozen=True):
 def read_scores(
     texts: Sequence[str], names: Names, scale: Scale = (0, 1), *, shown: str = ""
 ) -> Verdict | Unreadable:
-    """Read a score for each name from the replies to a question, oldest first.
+    """Read a score for each name from all replies to a question (`texts`, the oldest first).
 
     Args:
         names: The name of each candidate, with its text if replies may use the text as the name.
@@ -103,7 +103,7 @@ def read_scores(
 
 
 def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdict | Unreadable:
-    """Read the word that a reply chooses; return its meaning.
+    """Read the word that a reply chooses, and return a verdict with the meaning of this word.
 
     Args:
         choices: The meaning of each word. The words are in lower case.
@@ -131,7 +131,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
     for piece in _pieces(text, shown):
         parts = list(json_values(piece))
         if not (parts and parts[0][1] in ("json", "fenced") and isinstance(parts[0][0], dict | list)):
-            # If the whole reply is data, its strings contain no further verdict.
+            # If the whole reply is data, its strings do not count as text with a verdict.
             parts.append((piece, "list"))
         found = [(each, part, mode) for part, mode in parts for each in find(part) if each]
         verdict = {name: value for each, _, _ in found for name, value in each.items()}
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the texts in which a verdict counts: a reply that is JSON, or else the unquoted text and the last fence."""
+    """Yield the parts in which a verdict counts: a JSON reply, or else the unquoted text and then the last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return
@@ -164,7 +164,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
 
 
 def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
-    """Return the score in a value on the requested scale, or None if there is no score or its scale is unclear."""
+    """Return the score in a value, on the requested scale, or None if it is missing, unclear or outside the scale."""
     if isinstance(value, Mapping):
         return read_score(member(value, SCORE), scale)
     (low, high), found = scale, read_scaled(str(value))
@@ -175,7 +175,7 @@ def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
 
 
 def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
-    """Return the scores in a JSON value, which has them by name, position or text, or in the candidates' order."""
+    """Return the scores in a JSON value: a mapping by name, position or text, or a list in the candidates' order."""
     value = unwrap(value, SCORES)
     named = member(value, SCORES) if isinstance(value, dict) else None
     value = named if isinstance(named, dict | list) else value
@@ -212,5 +212,5 @@ def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
 
 
 def normal(text: str) -> str:
-    """Return a thought with single spaces and without differences of case."""
+    """Return a text in the form used for comparisons: with single spaces, and case-folded."""
     return " ".join(text.split()).casefold()

@@ -1,11 +1,11 @@
-"""Voting: equal answers, the leader, and the moment to stop drawing votes.
+"""Voting over sampled answers: find equal answers and the leading answer, and decide when to stop sampling.
 
-Rule 1: votes are counted in the order in which they are drawn, and a vote never moves to another answer. Counts only
-        grow, so once `is_settled` is true, no further vote can change the winner.
+Rule 1: a vote is a sampled answer. Votes are counted in the order of sampling, and none moves to another answer later.
+        Counts only grow, so once `is_settled` is true, no later vote can change the winner.
 Rule 2: a tie goes to the answer that reached its count first; another answer takes the lead only with more votes.
 Rule 3: answers agree if they are the same text apart from case, spaces and markup, or the same date or number. A number
-        agrees with the same number with a unit, and a percentage with its fraction. "Yes" or "no" before a comma or a
-        bracket is the answer. No sentence is interpreted.
+        agrees with the same number with a unit (`60` and `$60`), and a percentage with its fraction (`50%` and `0.5`).
+        "Yes" or "no" before a comma or a bracket is the whole answer. No sentence is interpreted.
 Rule 4: if a problem offers options by letter, an answer may be the letter, the text of the option, or both.
 """
 
@@ -47,7 +47,7 @@ _SPELLED: Final = (
 _FEW: Final = 3
 """The most words of a text that is not a sentence. A period at the end of such a text is not part of the answer."""
 _MOST_LAYERS: Final = 20
-"""The most layers of markup around an answer that are removed."""
+"""How many layers of markup around an answer are removed at most."""
 
 
 class Key(Struct, frozen=True):
@@ -56,11 +56,11 @@ class Key(Struct, frozen=True):
     text: str
     quantity: Quantity | None = None
     is_plain: bool = False
-    """Whether the answer is a date, yes or no, or a letter, so that rules decide with which answers it agrees."""
+    """Whether the answer is a date, yes or no, or a letter, so that rules decide which answers agree with it."""
 
 
 class Vote(Struct, frozen=True):
-    """An answer and its voters. `is_open` means that no rule decides with which other answers it agrees."""
+    """An answer and its voters. If `is_open`, no rule decides which other answers agree with this answer."""
 
     answer: str
     """The answer in its first voter's words."""
@@ -124,13 +124,13 @@ def agree(first: Key, other: Key) -> bool:
 
 @lru_cache(maxsize=16)
 def options_in(problem: str) -> dict[str, str]:
-    """Return the options that a problem offers, by their letters (`a`, `b`, …), in lower case."""
+    """Return the answer options in a problem, by letter (`a`, `b`, …). Letters and options are in lower case."""
     found = {letter.lower(): normalise(text).text for letter, text in _OPTION.findall(problem)}
     return found if len(found) > 1 and "".join(found) == ascii_lowercase[: len(found)] else {}
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """Return the key of the option's letter if the answer is an option, or else the answer's own key."""
+    """If an answer is one of the options, return the key of the option's letter. Otherwise, return `key` unchanged."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -139,15 +139,15 @@ def choose(key: Key, options: Mapping[str, str]) -> Key:
 
 
 def says_the_same(text: str, answer: str) -> bool:
-    """Whether a text is equal to an answer."""
+    """Whether a text is equal to an answer by the rules of voting."""
     return agree(normalise(text), normalise(answer))
 
 
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
-    """Count votes, given in the order drawn. Most votes come first; on a tie, the answer that reached its count first.
+    """Count the votes for each answer. Most votes come first; on a tie, the answer that reached its count first.
 
-    A number without a unit joins the first answer with the same number, which takes the first unit stated. `options`
-    are the problem's options by letter.
+    `answers` are in the order of sampling. `options` maps letters to the problem's options. A number without a unit
+    counts for the first answer with the same number. An answer without a unit takes the first unit that a vote states.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):
@@ -168,6 +168,6 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the leader stays the leader, whichever answers the remaining votes choose. The bound is exact."""
+    """Whether the leading answer keeps its lead, whichever answers the remaining votes choose. The bound is exact."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

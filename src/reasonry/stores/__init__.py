@@ -1,4 +1,4 @@
-"""Stores of runs and sessions, in memory, in SQLite or in PostgreSQL, and the function that opens them by name."""
+"""Stores keep runs and sessions in memory, in SQLite or in PostgreSQL. The functions here open a store by its name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ _CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _FOREIGN = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://|\s*(?:dbname|host|hostaddr|password|port|service|user)\s*="
 )
-"""Matches other URLs and PostgreSQL's key=value addresses, whose passwords must not end up in a file name."""
+"""Matches names that are no paths: other URLs and PostgreSQL's key=value addresses, which may contain passwords."""
 
 
 def open_store(spec: str | None = None) -> RowStore:
-    """Open a store by its name.
-
-    A file is opened and checked at first use.
+    """Open a store by its name. The file or the database of the store is opened and checked at first use.
 
     Args:
         spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database. Defaults to the file in the user's
@@ -72,7 +70,8 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
         salvage: Whether to read the source without checking page checksums. If so, the target must be a new file.
 
     Raises:
-        UsageError: A store is in memory, the source file is missing, or `salvage` would not copy a file to a new file.
+        UsageError: A store is in memory, or the source file is missing. With `salvage`: a store has no file, or the
+            target file exists.
     """
     stores = open_store(source), open_store(target)
     for store in stores:

@@ -1,7 +1,7 @@
 """Back up a store that is in use, and restore a backup, with SQLite's own backup function.
 
-A copy is written and verified under a temporary name. It is renamed once it is complete and on the disk. A restore
-first moves the old store's log into the old store's file, so that the log is replaced together with the file.
+Each copy is first written to a temporary file and verified there. The temporary file is renamed once the copy is
+complete and on the disk. A restore first moves the log of the old store into the old file, and then replaces the file.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ CHUNK_PAGES = 1024
 async def back_up(
     source: Source, file: Path, force: bool, on_progress: OnProgress | None, verify: Verify
 ) -> Backup:
-    """Copy a store to a file; see `Database`."""
+    """Copy a store to a file; see `Database.back_up`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
     async with _copy_to_draft(source.path, source.reader, file, on_progress, verify) as (draft, findings):
         if not await asyncio.to_thread(publish, draft, file, replace=force):
@@ -51,11 +51,11 @@ async def back_up(
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
-    """Replace a store with a backup; see `Database`."""
+    """Replace a store with a backup; see `Database.restore`."""
     await asyncio.to_thread(_check_other, path, file)
 
     def open_source() -> "sql.Database":
-        # Without a log nobody writes, and SQLite can read the file without creating other files beside it.
+        # If there is no log, nobody writes, so SQLite can read the file without creating other files beside it.
         return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
     async with _copy_to_draft(file, open_source, path, on_progress, verify) as (draft, findings):
@@ -67,7 +67,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy a store to a temporary file and verify this file. The copying stops if the caller is cancelled.
+    """Copy a store to a temporary file, verify this file, and yield its path and the findings. Stop if cancelled.
 
     Raises:
         StoreError: The store is damaged or unreadable.
@@ -110,7 +110,7 @@ def _refuse_existing(file: Path) -> NoReturn:
 
 
 def _check_other(path: Path, file: Path) -> None:
-    """Raise an error if a file is the store itself or cannot be a store."""
+    """Raise an error if `file` is the store at `path` itself, or if `file` cannot be a store."""
     try:
         found = file.lstat()
     except OSError as error:
@@ -135,12 +135,12 @@ def _copy(
         contextlib.closing(open_file()) as db,
         contextlib.closing(connect(draft, 1.0)) as copy,
     ):
-        # Pages in the log have no checksums. They get checksums in the copy if its first page says so.
+        # Pages in the log have no checksums. The copied pages get checksums if the first page reserves bytes for them.
         reserve_checksums(copy)
         copy.execute("CREATE TABLE replaced (by_the_copy)")
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        # The copy is a snapshot of one moment, whatever is written meanwhile.
+        # This transaction makes the copy a snapshot of one moment. Later writes do not change the copy.
         db.execute("BEGIN")
         db.execute("SELECT 1 FROM sqlite_schema").fetchone()
         try:
@@ -160,7 +160,7 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    """Replace a closed store and its log with a file."""
+    """Replace the store at `path` and its log with the file `draft`. No process may have the store open."""
     try:
         if is_there := path.exists():
             try:

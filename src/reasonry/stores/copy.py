@@ -1,7 +1,7 @@
 """Copies the content of a store into another store of any kind.
 
-Each transaction writes a few whole runs or sessions, so an interrupted copy is valid. Repeating the copy completes it:
-existing entries are compared, and an earlier state is updated. At the end the whole target is verified.
+Each transaction writes a few whole runs or sessions, so an interrupted copy leaves a valid store. If the copy is
+repeated, it compares existing entries and updates earlier states. At the end, the whole target is verified.
 """
 
 from msgspec import Struct, field
@@ -25,14 +25,14 @@ class CopyCount(Struct):
 
     new: int = 0
     continued: int = 0
-    """Entries of which the target had an earlier state."""
+    """Entries that the target had in an earlier state, which was updated."""
     same: int = 0
     differs: int = 0
     """Entries whose id belongs to a different entry of the target. The target's entry was kept."""
     damaged: int = 0
     """Damaged entries, which were not copied."""
     unproved: int = 0
-    """Salvaged sessions whose rows no journal proves. Digests protect only their thoughts."""
+    """Salvaged sessions whose rows no journal proves. The digests of a session protect only its thoughts."""
 
 
 class CopyReport(Struct):
@@ -45,7 +45,7 @@ class CopyReport(Struct):
     conflicts: list[str] = field(default_factory=list[str])
     """The ids of the entries that `differs` counts."""
     damage: list[str] = field(default_factory=list[str])
-    """The damage found in either store."""
+    """Messages about the damage that was found in the source and in the target."""
 
 
 async def copy_store(
@@ -58,11 +58,11 @@ async def copy_store(
     salvage: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all undamaged runs and sessions, of one owner or all owners. Then verify the target if `verify` is true.
+    """Copy all undamaged runs and sessions of one owner or of all owners. Then verify the target if `verify` is true.
 
     Args:
-        salvage: Whether the source is read without checks. Rows are then rebuilt from journals. Rows that differ from
-            their journal, and lines or thoughts without a run or session, are reported as damage.
+        salvage: Whether the source is read without checks. If so, rows are rebuilt from journals. The report then lists
+            rows that differ from their journals, and lines or thoughts that belong to no run or session, as damage.
     """
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
@@ -113,21 +113,21 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return an undamaged run with the row that its journal proves, and the row that the source has."""
+    """Return an undamaged run with a row that its journal proves, and the row that the source has."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
     if row.status == "active":
         # The row of an active run is not written with each line.
         stated = replace(stated, calls=row.calls, samples=row.samples, tokens=row.tokens, usd=row.usd)
-    # Nothing proves which request a key stands for.
+    # The journal does not prove which request a key stands for.
     return replace(run, row=row, request=None), stated
 
 
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with the row that its run's journal proves, and its own row (None if nothing proves it)."""
+    """Return a session with a row that its run's journal proves, and the source's row (None if there is no proof)."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

@@ -1,8 +1,8 @@
-"""The SQLite file of a store: creating it, opening and checking it, and explaining SQLite's errors.
+"""Creates, opens and checks the SQLite file of a store, and explains SQLite's errors.
 
 A new store appears under its name only once it is complete. A file that is not a valid store is therefore damaged or
-foreign. It is refused and left unchanged. SQLite comes with `apsw`, because with the interpreter's own SQLite (3.7.0 to
-3.51.2), several processes can damage a shared file.
+foreign, so it is refused and left unchanged. This module uses the SQLite of the package `apsw`. With the interpreter's
+own SQLite (3.7.0 to 3.51.2), several processes can damage a shared file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FAULTS = {
 SHOWN_FAULTS = 20
 
 CHECKSUMS = "cksumvfs"
-"""SQLite's own extension: each page ends with a checksum of 8 bytes, checked at every read."""
+"""An extension of SQLite: each page ends with a checksum of 8 bytes, which is checked at every read."""
 
 _CHECKSUM_BYTES = 8
 _NO_ROOM = 4874
@@ -56,7 +56,7 @@ _UNVERIFIED = (
     "from a backup, or copy what is whole to a new file with `reasonry store copy FILE NEW --salvage`",
 )
 _BY_RESULT = {8202: _UNVERIFIED, _NO_ROOM: _FULL}
-"""The code and the advice by SQLite's extended result, if SQLite's text would mislead. 8202: a wrong page checksum."""
+"""The code and the advice for result codes of SQLite whose own message misleads. 8202 is a wrong page checksum."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 _NUMBER_AT = 60
@@ -66,7 +66,7 @@ _STALE_S = 60.0
 
 def is_fault(error: BaseException) -> bool:
     """Whether an exception comes from the database itself."""
-    # The module is imported when a file is first opened. Before that, it cannot raise anything.
+    # `apsw` is imported when a file is first opened. Before that, it cannot raise anything.
     apsw: Any = sys.modules.get("apsw")
     return isinstance(error, UnicodeDecodeError) or (apsw is not None and isinstance(error, apsw.Error))
 
@@ -90,7 +90,7 @@ def read_fault(error: Exception, path: Path) -> Exception:
 
 @contextlib.contextmanager
 def faults_of(path: Path) -> Generator[None]:
-    """Translate errors of the database into errors of the store."""
+    """Translate the errors of SQLite and of the system into `StoreError`; see `read_fault`."""
     try:
         yield
     except Exception as error:
@@ -107,7 +107,7 @@ def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> Sto
 
 
 class Source:
-    """A store's file and its connections; see `SqliteStore` for the arguments."""
+    """Opens connections to the file of a store; see `SqliteStore` for the arguments."""
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0) -> None:
         # Making a path interns its parts and enlarges Python's table of such strings, so the log's path is made once.
@@ -115,7 +115,7 @@ class Source:
         self.busy_timeout_s = busy_timeout_s
         self._was_there = False
         self._opening = threading.Lock()
-        """Held while a thread opens the file, or creates a missing file."""
+        """The lock that a thread holds while it opens the file or creates a missing file."""
 
     def writer(self) -> sql.Database:
         """Open the connection that writes."""
@@ -132,7 +132,7 @@ class Source:
     def reader(self) -> sql.Database:
         """Open a read-only connection.
 
-        If the disk is too full for the log's index, nobody writes, so the connection reads the file without the log.
+        If the disk is too full for the log's index and the log is empty, the connection reads the file without the log.
         """
         import apsw
 
@@ -148,7 +148,7 @@ class Source:
         return db
 
     def check_in_place(self, db: sql.Database) -> None:
-        """Raise StoreError if another file has replaced the open file at its path."""
+        """Raise StoreError if the open file is no longer at its path, because it was removed or replaced."""
         import apsw
 
         has_moved = ctypes.c_int()
@@ -186,7 +186,7 @@ class Source:
 
 @cache
 def checksum_vfs() -> str | None:
-    """Return the name of SQLite's layer that checks pages, or None if this platform lacks it."""
+    """Return the name of the SQLite layer that checks page checksums, or None if this platform lacks the layer."""
     import apsw
     import apsw.sqlite_extra
 
@@ -210,7 +210,7 @@ def closed_on_error(db: sql.Database) -> Generator[None]:
 
 
 class UnverifiedSource(Source):
-    """A file that is read without page checksums, because another program may have written to it."""
+    """A file whose page checksums are not checked, because another program may have written to the file."""
 
     def reader(self) -> sql.Database:
         """See `Source`."""
@@ -221,11 +221,11 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
     """Open an existing file.
 
     Args:
-        how: URI parameters that make the connection read-only.
+        how: URI parameters for a read-only connection. If empty, the connection can also write.
         verifies: Whether to check the checksums of the file's pages.
 
     Raises:
-        StoreError: The file's pages have checksums, which cannot be written on this platform.
+        StoreError: The file's pages have checksums, and this platform cannot write checksums.
     """
     import apsw
 
@@ -261,7 +261,7 @@ def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
 
     db = connect(path, busy_timeout_s, how)
     with closed_on_error(db):
-        # A refused file must not change, so closing it must not copy the log into it.
+        # A refused file must not change, so the close must not copy the log into the file.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if db.pragma("application_id") != schema.APPLICATION_ID:
             raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")
@@ -280,7 +280,7 @@ def reserve_checksums(db: sql.Database) -> None:
 
 
 def find_faults(tx: sql.Tx) -> list[str]:
-    """Return the faults that SQLite finds in its file: wrong page checksums, or an inconsistent structure."""
+    """Return the faults that SQLite finds in the file: wrong page checksums, or an inconsistent structure."""
     faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
     return [fault for fault in faults if fault != "ok"]
 
@@ -358,7 +358,7 @@ def create(path: Path) -> None:
 
 @contextlib.contextmanager
 def draft_of(path: Path) -> Generator[Path]:
-    """Create an empty temporary file beside `path`, and remove it at the end unless it was renamed.
+    """Create an empty temporary file in the folder of `path`. At the end, remove the file unless it was renamed.
 
     Raises:
         StoreError: The file cannot be created.
@@ -406,7 +406,7 @@ def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable on systems that need it."""
+    """Write the file names of a folder to the disk. Do nothing on Windows."""
     if os.name != "nt":
         _sync(folder, os.O_RDONLY)
 

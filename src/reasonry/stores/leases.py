@@ -1,7 +1,7 @@
-"""Leases: the time-limited right of a store object to drive a run.
+"""Leases: a lease gives a store object the right to drive a run for a limited time.
 
-A lease has a holder (a store object) and a fencing number that grows with each lease of the run. After `LEASE_S`
-seconds without renewal, another holder can take the lease. Writes with the old fencing number are then refused.
+A lease has a holder (a store object) and a fencing number, which grows with each lease of the run. If a lease is not
+renewed for `LEASE_S` seconds, another holder can take the lease. Writes with the old fencing number are then refused.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from ..records import RETRY_S, QueueStatus
 from . import sql
 
 LEASE_S = 10.0
-"""Seconds until a lease without renewal ends."""
+"""The seconds after which a lease ends if its holder does not renew it."""
 
 RENEWALS = 4
 """How many times a holder renews a lease in `LEASE_S` seconds."""
 
 
 class Lease(NamedTuple):
-    """A lease on a run. A write under a lease is refused once another holder has taken the run's lease.
+    """The right to drive a run. Once another holder has taken the lease of the run, writes with this lease are refused.
 
     Attributes:
         deaths: How many holders of the run's lease have died since the run last made progress.
@@ -41,7 +41,7 @@ class Lease(NamedTuple):
 
 @cache
 def _host() -> str:
-    """Return the name of this computer or container. Process ids are unique within it."""
+    """Return the name of this computer or container, within which each process id is unique."""
     try:
         return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -49,7 +49,7 @@ def _host() -> str:
 
 
 def find_living(holder: str) -> int | None:
-    """Return a holder's process id: 0 for a process on another computer, None for a dead process of this computer."""
+    """Return the process id of a holder. Return 0 if the process is on another computer, and None if it is dead."""
     pid, host, _ = holder.split(" ", 2)
     if host != _host():
         return 0
@@ -73,7 +73,7 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
 
 
 class _Pulse(NamedTuple):
-    """The task that renews leases on an event loop, and the ids of the runs whose leases are renewed."""
+    """The task that renews leases on an event loop, and the ids of the runs whose leases the task renews."""
 
     task: asyncio.Task[None]
     runs: set[str]
@@ -84,7 +84,7 @@ class Leases:
 
     Attributes:
         holder: The name of the store object.
-        taken: The leases that were taken when their runs were created and wait for the first `hold`, by run and owner.
+        taken: The leases of newly created runs that no `hold` has used yet, by run id and owner.
     """
 
     def __init__(
@@ -107,17 +107,17 @@ class Leases:
         return bool(self._held or self.taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
-        """Return the lease under which this store object writes a run, or None if the object holds no such lease."""
+        """Return this store object's lease of a run, or None if the store object holds no lease of the run."""
         return self._held.get(run_id)
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a write under this lease has released the lease."""
+        """Note that a write has already released this lease, so that `hold` does not release it again."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str, taken: Lease | None) -> AsyncGenerator[int]:
-        """Hold the lease of a run, and yield how many holders of the lease have died; see `RunStore.drive`."""
+        """Hold the lease of a run, and yield the `deaths` of the lease; see `RunStore.drive`."""
         with self._lock:
             if run_id in self._held:
                 raise already_driven_error(run_id, os.getpid())
@@ -137,7 +137,7 @@ class Leases:
                     pulse.task.cancel()
                     del self._pulses[loop]
             try:
-                # A lease that is not given back ends by itself.
+                # If this fails, the lease ends after `LEASE_S` seconds.
                 with suppress(StoreError):
                     if run_id not in self._ended:
                         await self._write(lambda tx: give_back(tx, run_id, self.holder))
@@ -175,7 +175,7 @@ ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.numb
 DEATHS = "SELECT deaths, place FROM lease WHERE key = $1"
 SET_DEATHS = "UPDATE lease SET deaths = $1, place = $2 WHERE key = $3"
 IS_OWN = "SELECT 1 FROM lease WHERE key = $1 AND (holder = $2 OR holder IS NULL) AND number = $3"
-"""Finds a lease even if it has expired or was released, as long as nobody has taken it since."""
+"""Finds a lease by its number, even if the lease has expired or was released, unless it was taken again since then."""
 RENEW = """
 UPDATE lease SET until_ms = $1 WHERE key = (SELECT key FROM run WHERE run_id = $2) AND holder = $3 AND number = $4
 """
@@ -228,14 +228,14 @@ def take_jobs(tx: sql.Tx, holder: str) -> bool:
 
 
 def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
-    """Return, for each owner, the job that has waited longest."""
+    """For each owner, return the row of the job that has waited longest. Leave out the runs in `skip`."""
     living = _living_holders(tx)
     lists = {"living": sql.values(len(living)), "skip": sql.values(len(skip), len(living) + 1)}
     return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
 
 
 def queue_status(tx: sql.Tx) -> QueueStatus:
-    """Return how many jobs wait, the longest wait, and whether a process drives the jobs."""
+    """Return how many jobs wait, the longest wait in seconds, and whether a process drives the jobs (1 or 0)."""
     living = _living_holders(tx)
     depth, created_at_ms = tx.rows(QUEUE_STATUS.format(living=sql.values(len(living))), living)[0]
     waited_s = time.time() - created_at_ms / 1_000 if depth else 0.0
@@ -249,9 +249,9 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return how many holders died (like `drive`, but without taking the lease) and the seconds since the last renewal.
+    """Return how many holders of a run's lease died, and the seconds since its last renewal. Do not take the lease.
 
-    The seconds are infinite if the holder released the lease or lives, or if the clock was set back.
+    The seconds are infinite if the holder has released the lease or is alive, or if the clock was set back.
     """
     holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
     if holder is None or _find_holder(tx, found) is not None:
@@ -261,7 +261,7 @@ def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
-    """Return the runs whose lease has a living holder."""
+    """Return the ids of the runs whose lease has a living holder."""
     return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id)) is not None}
 
 
@@ -278,16 +278,16 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return the earliest and the latest time at which a valid lease can end.
+    """Return the earliest and the latest time, in milliseconds, at which a lease that is valid now can end.
 
-    A later end shows that the clock was set back. Such a lease can be taken, but its holder does not count as dead.
+    A lease with a later end shows that the clock was set back. It can be taken, but its holder does not count as dead.
     """
     now_ms = tx.now_ms()
     return now_ms, now_ms + int(2 * LEASE_S * 1_000)
 
 
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
-    """Raise ConflictError if the lease of a run has gone to another holder."""
+    """Raise ConflictError if another holder has taken the lease of a run."""
     if lease is not None and tx.execute(IS_OWN, (key, lease.holder, lease.number)).fetchone() is None:
         raise ConflictError(
             f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "

@@ -1,4 +1,4 @@
-"""A store, whose methods read and write rows in the transactions of a database."""
+"""The class of all stores. Its methods read and write rows in transactions of a database."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Work = Callable[[sql.Tx], T]
 
 
 class Database(Protocol):
-    """Runs transactions: the part of a store that differs between databases.
+    """The part of a store that differs between databases. It runs the transactions of the store.
 
-    The default methods fit a database without a file.
+    The default methods suit a database that has no file.
 
     Attributes:
-        name: The value of `--store`.
+        name: The value of `--store`, without its secret parts.
         durable: Whether acknowledged writes outlive the process.
         has_workers: Whether workers share the jobs. Otherwise one process drives all jobs.
-        answered_s: The last time the database answered a caller, by the monotonic clock.
+        answered_s: The time of the last answer of the database, by the monotonic clock.
     """
 
     name: str
@@ -52,24 +52,24 @@ class Database(Protocol):
     answered_s: float = 0.0
 
     async def read(self, work: Work[T]) -> T:
-        """Do work in a transaction with a consistent view of the store."""
+        """Call `work` in a transaction that sees a consistent state of the store, and return the result."""
         ...
 
     async def write(self, work: Work[T]) -> T:
-        """Do work in a transaction isolated from other writers, and return once it is durable."""
+        """Call `work` in a transaction isolated from other writers. Return the result once the writes are durable."""
         ...
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
         """Queue a run for a worker, if workers share the jobs."""
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
-        """Return the bytes used on the disk, and the unused part if known."""
+        """Return how many bytes the store uses on the disk, and how many of them are free (None if unknown)."""
         return 0, 0
 
     async def verify(self) -> AsyncGenerator[Finding]:
-        """Verify the file and then each run and session, without any change.
+        """Verify the file, then each run and session, and yield the findings. Verification changes nothing.
 
-        Each transaction checks a few runs or sessions, so that writing can continue between them.
+        Each transaction checks only a few runs or sessions, so that writing can continue between the transactions.
         """
         yield Finding("file", self.name)
 
@@ -89,7 +89,7 @@ class Database(Protocol):
             force: Whether to overwrite an existing file.
 
         Raises:
-            ConflictError: The file exists.
+            ConflictError: The file exists, and `force` is false.
             StoreError: `store_corrupt`: the store is damaged, and no backup was made.
         """
         raise _kept_nowhere()
@@ -99,8 +99,8 @@ class Database(Protocol):
 
         Raises:
             UsageError: The file does not exist.
-            StoreError: `store_corrupt`: the file is damaged; `store_newer`: a newer version wrote the file;
-                `store_busy`: another process has the store open.
+            StoreError: The file is damaged (`store_corrupt`), a newer version wrote the file (`store_newer`), or
+                another process has the store open (`store_busy`).
         """
         raise _kept_nowhere()
 
@@ -116,7 +116,7 @@ def _kept_nowhere() -> UsageError:
 def reads(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn a function on rows into a method of `Store`, which calls the function in a read-only transaction."""
+    """Turn a function that reads rows into a store method, which calls the function in a read-only transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda tx: work(tx, *args, **kwargs))
@@ -127,7 +127,7 @@ def reads(
 def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn a function on rows into a method of `Store`, which calls the function in a write transaction."""
+    """Turn a function that writes rows into a store method, which calls the function in a write transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda tx: work(tx, *args, **kwargs))
@@ -136,12 +136,12 @@ def writes(
 
 
 class RowStore:
-    """A `Store` whose methods are transactions over rows, with further methods for servers and operators.
+    """A `Store` that keeps rows in a database. It also has methods for servers and operators.
 
     Attributes:
         has_workers: Whether workers share the store's jobs. Otherwise one process drives all jobs; see `waiting`.
         owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
-        whole: The database, for the operator's work on the whole store.
+        whole: The database, which the operator uses for work on the whole store, such as a backup.
     """
 
     def __init__(self, database: Database) -> None:
@@ -153,21 +153,21 @@ class RowStore:
         self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
     def of_owner(self, owner: str) -> RowStore:
-        """Return a view of this store that shows one owner's content. Only the store itself must be closed."""
+        """Return a view of this store that shows one owner's content. Close only the store, not its views."""
         scoped = copy.copy(self)
         scoped.owner = owner
         return scoped
 
     async def read(self, work: Work[T]) -> T:
-        """Do work for the owner in a transaction with a consistent view of the store."""
+        """Call `work` for the owner in a read transaction; see `Database.read`."""
         return await self.whole.read(self._own(work))
 
     async def write(self, work: Work[T]) -> T:
-        """Do work for the owner in a transaction isolated from other writers; see `Database`."""
+        """Call `work` for the owner in a write transaction; see `Database.write`."""
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Return the work, limited to the owner. It raises UsageError for texts and numbers that cannot be stored."""
+        """Limit `work` to the content of the owner. Texts and numbers that cannot be stored then raise UsageError."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner
@@ -269,13 +269,13 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return, for each owner, the job that has waited longest and that no process drives, oldest first.
+        """Return the jobs to drive next: for each owner, the job that has waited longest and that no process drives.
 
-        If workers share the jobs, return nothing. Otherwise the first process that calls this drives all jobs, until it
-        ends or closes the store. Other processes get no jobs.
+        The oldest job comes first. If workers share the jobs, return no jobs. Otherwise, only the first process that
+        calls this method gets jobs, until this process ends or closes the store. Other processes get no jobs.
 
         Args:
-            skip: Runs to leave out.
+            skip: The ids of runs to leave out.
         """
 
         def look(tx: sql.Tx) -> list[RunRow]:
@@ -303,7 +303,7 @@ class RowStore:
     write_whole = writes(transfer.write)
 
     async def stats(self) -> StoreStats:
-        """Return the counts of the store's content, and its size on the disk."""
+        """Return the counts of the store's content, and the store's size on the disk."""
         return await self.read(lambda tx: transfer.stats(tx, *self.whole.space(tx)))
 
     async def close(self) -> None:

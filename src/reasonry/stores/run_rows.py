@@ -1,6 +1,6 @@
 """Reads and writes runs and their journals within a transaction.
 
-A run's row has the position and the digest of the last line of its journal. Lines are stored compressed.
+A run's row notes the position and the digest of the last journal line; see `NOTE_EVERY`. Lines are stored compressed.
 """
 
 import zlib
@@ -28,12 +28,12 @@ from .leases import Lease
 from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unattended", "paused"))
-"""The indexes of the columns that the database keeps as integers."""
+"""The indexes of the fields of `RunRow` that the database stores as integers."""
 
 NOTE_EVERY: Final = 16
-"""How many lines are added before a row that is otherwise unchanged is written to note the last line.
+"""After this many new lines, the run's row is written to note the last line, even if nothing else in the row changes.
 
-Writing the row costs as much as a line. While a run is active, the loss of fewer last lines is not detected."""
+Writing the row costs as much as writing a line. If an active run loses fewer last lines, the loss is not detected."""
 
 
 def pack(body: bytes) -> bytes:
@@ -45,24 +45,24 @@ def pack(body: bytes) -> bytes:
 
 
 def unpack(stored: bytes) -> bytes:
-    """Decompress a stored body. Raises zlib.error if it is cut short or was not packed."""
+    """Decompress a stored body. Raises zlib.error if the body is cut short or was not compressed."""
     return zlib.decompress(stored, -15)
 
 
 class _Stored(NamedTuple):
-    """Columns of a run's row: three columns that `RunRow` has too, and three that only the store uses."""
+    """The columns of a run's row that this module needs. `RunRow` has no `key`, `last` and `digest`."""
 
     key: int
     run_id: str
     owner: str
     session_id: str
     last: int
-    """The position of a line that the journal must have, or 0; see `NOTE_EVERY`."""
+    """The position of the last noted line, which the journal must contain; 0 if no line was noted. See `NOTE_EVERY`."""
     digest: bytes
-    """The digest of that line."""
+    """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `lines` include the line that the row names, or that line is not after the position `after`."""
+        """Whether `lines`, the lines after the position `after`, contain the last noted line if it belongs there."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -102,7 +102,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines, and return its id. For a repeated request, only return the earlier run's id."""
+    """Add a run and its first lines, and return its id. If `key` repeats a request, only return the id of its run."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -122,7 +122,7 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the id of the run that the owner began earlier with the same request, or None.
+    """Return the id of the run that the owner has already begun with this request, or None if there is no such run.
 
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
@@ -149,7 +149,7 @@ def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
 def append(
     tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, lease: Lease | None
 ) -> None:
-    """Add lines to a run, replace its row, and note the use of its session."""
+    """Add lines to a run. If given, also write the new row of the run and the new use of its session."""
     stored = _find(tx, run_id, lock=True)
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
@@ -171,13 +171,13 @@ def run(tx: Tx, run_id: str) -> RunRow:
 
 
 def rows(tx: Tx, run_ids: Collection[str]) -> list[RunRow]:
-    """Return the rows of the runs that exist among these ids."""
+    """Return the rows of the runs with these ids. Leave out runs that do not exist."""
     found = [tx.execute(sql.RUN, (run_id,)).fetchone() for run_id in run_ids]
     return [row for each in found if each is not None and not tx.hides((row := _read_row(each)).owner)]
 
 
 def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
-    """Return the lines of a run's journal after a position.
+    """Return the lines of a run's journal after the position `after`.
 
     Raises:
         StoreError: `store_corrupt`: the journal has lost its end, or a line cannot be unpacked.
@@ -186,7 +186,7 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
-    """Return a run's latest checkpoint and the lines after it, or None and the whole journal. Raises like `lines`."""
+    """Return a run's checkpoint and later lines. If no checkpoint is usable, return None and all lines; see `lines`."""
     stored = _find(tx, run_id)
     if (found := tx.execute(sql.CHECKPOINT, (stored.key,)).fetchone()) is not None:
         seq, digest, body = found
@@ -213,7 +213,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run that was read from another store. A request key that this store already has keeps its run."""
+    """Add a run from another store. If this store already has the request key, the key still names the earlier run."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -245,20 +245,20 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
-    """Return, for each owner, the job that has waited longest."""
+    """For each owner, return the job that has waited longest. Leave out the runs in `skip`."""
     rows = map(_read_row, leases.first_jobs(tx, skip))
     return [row for row in rows if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
-    """Return how many holders of a run's lease died in succession without progress of the run, and store the count.
+    """Return how many holders of a run's lease have died since the run last made progress, and store the count.
 
     Args:
-        place: The count of events of the run, which shows its progress.
+        place: How many events the run has. The run has made progress if this count is higher than at the last call.
     """
     key = key_of(tx, run_id)
     deaths, before = tx.execute(leases.DEATHS, (key,)).fetchone() or (0, 0)
-    # The last holder may have died at this place.
+    # If the run has made progress, only the last holder can have died since then.
     counted = deaths if place <= before else min(deaths, 1)
     tx.execute(leases.SET_DEATHS, (counted, place, key))
     return counted
@@ -289,16 +289,16 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return the total spending of the runs that were updated since a time, for all owners or one owner."""
+    """Return the total usage of the runs updated since `since_ms`. If `owner` is given, count only its runs."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the spending of the runs that were updated since a time, grouped by strategy, model or outcome.
+    """Return the usage of the runs that were updated since `since_ms`, grouped by strategy, model or outcome.
 
     Args:
-        group: The grouping, or None for a single total.
+        group: The property to group by. If None, return a single total.
     """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))

@@ -1,6 +1,6 @@
 """The tables of a store, and the list of steps that create them.
 
-Steps are added at the end of the list and never changed. Both databases have the same tables in their own SQL dialects.
+Steps are added at the end of the list and never changed. SQLite and PostgreSQL have the same tables in their dialects.
 """
 
 import time
@@ -16,7 +16,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """A step that changes the tables: statements for every database, and statements for a single database."""
+    """A step that creates or changes tables. `statements` are for every database, `sqlite` and `postgres` for one."""
 
     title: str
     statements: tuple[str, ...]
@@ -25,7 +25,7 @@ class Migration(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The title with a checksum of the statements. A store with a different version of the step is refused."""
+        """The title, followed by a checksum of the statements, so that a store with a changed step is refused."""
         words = " ".join(self.statements + self.sqlite + self.postgres).split()
         return f"{self.title}_{zlib.crc32(' '.join(words).encode()):08x}"
 
@@ -117,7 +117,7 @@ MIGRATIONS: tuple[Migration, ...] = (
               digest {blob} NOT NULL
             ){table_end}
             """,
-            # The number of a thought is mostly its seq. Only the other thoughts need an index.
+            # The number of a thought usually equals its seq. Only thoughts with another number need an index.
             """
             CREATE INDEX thought_odd_number ON thought ((place >> 24), number)
             WHERE number <> (place & 16777215)
@@ -137,7 +137,7 @@ MIGRATIONS: tuple[Migration, ...] = (
               text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
             )
             """,
-            # A transaction that writes to `word` adds a segment, so short texts wait until there are several.
+            # Each transaction that writes to `word` adds a segment, so short texts wait here until there are many.
             "CREATE TABLE unindexed (place INTEGER PRIMARY KEY) STRICT",
             *(
                 f"CREATE TRIGGER text_{event} AFTER {event} ON searchable WHEN new.place NOT IN unindexed BEGIN "

@@ -1,8 +1,8 @@
 """Reads and writes sessions and their thoughts within a transaction.
 
-The digest of each thought covers the previous digest, and the session's row has the position and the digest of the last
-thought. This reveals that the last thoughts are missing, which page checksums cannot do. The digests use no secret key,
-so they detect damage but not forgery.
+The digest of each thought covers the digest of the previous thought. The session's row has the position and the digest
+of the last thought, so a loss of the last thoughts is detected. Page checksums cannot detect this loss. The digests use
+no secret key, so they detect damage but not forgery.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH = 500
 """How many thoughts each query reads."""
 
 _PINNED = SessionRow.__struct_fields__.index("pinned")
-"""The index of the column `pinned`, which the database keeps as an integer."""
+"""The index of the field `pinned` of `SessionRow`, which the database stores as an integer."""
 
 
 _encode = msgpack.Encoder().encode
@@ -56,7 +56,7 @@ def _next_digest(before: bytes, thought: ThoughtRow) -> bytes:
 
 
 class StoredSession(NamedTuple):
-    """A session's row with the columns that only the store uses."""
+    """A session's row, together with the columns that only the store uses."""
 
     key: int
     row: SessionRow
@@ -67,9 +67,9 @@ class StoredSession(NamedTuple):
 
 
 class View:
-    """A session inside a transaction. The view must not be used after the transaction.
+    """Reads a session inside a transaction. Do not use the view after the end of the transaction.
 
-    Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
+    Raises (every method): StoreError `store_corrupt` if a thought is missing or differs from the thought as written.
     """
 
     def __init__(self, tx: Tx, stored: StoredSession | None) -> None:
@@ -105,7 +105,7 @@ class View:
         return [thought for seq in seqs for thought in self._until(seq, 1) if thought.number == number]
 
     def _until(self, seq: int, count: int) -> list[ThoughtRow]:
-        """Return the last `count` thoughts up to `seq`, oldest first."""
+        """Return the last `count` thoughts up to the position `seq`, oldest first."""
         values = self._low, self._low + seq, min(count + 1, MAX_INT)
         found = self._tx.rows(sql.LATEST_THOUGHTS, values)[::-1]
         before = found.pop(0)[-1] if len(found) > count else _first_digest(self._of.key)
@@ -166,7 +166,7 @@ def _check_new(tx: Tx, session_id: str) -> None:
 
 
 def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
-    """Add a whole session."""
+    """Add a session and its thoughts."""
     _check_new(tx, row.session_id)
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     key = tx.next_key("session")
@@ -192,7 +192,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
 
 
 def change(tx: Tx, session_id: str, decide: Decide) -> Any:
-    """Call `decide` with the session and write the change it returns."""
+    """Call `decide` with the session, write the change that `decide` returns, and return the `value` of the change."""
     stored = _find(tx, session_id, lock=True)
     wanted = decide(View(tx, stored))
     if wanted.thought is not None and wanted.row is None and (wanted.delete or stored is None):
@@ -222,7 +222,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
-    """Record a run's use of its session, with the new thoughts. Do nothing if the run has no such session."""
+    """Record that a run has used its session, and add the new thoughts. Ignore a session that is not the run's own."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
@@ -231,7 +231,7 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
 
 
 def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
-    """Remove the thoughts of a run from its session."""
+    """Remove all thoughts of a session if the session belongs to this run."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         first, last = places(stored.key)

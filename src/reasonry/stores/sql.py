@@ -1,7 +1,7 @@
 """The SQL statements of a store, in the common subset of SQLite and PostgreSQL, and the transaction that runs them.
 
-Parameters are `$1`, `$2`, … and first occur in this order, so that both databases accept a sequence of values. The
-fields of `SqlDialect` are the differences between the databases.
+In each statement, the parameters `$1`, `$2`, … first occur in this order, so that both databases accept a sequence of
+values. The fields of `SqlDialect` are the differences between the databases.
 
 The `place` of a line or thought is the integer key of its run or session times 2^24, plus its `seq`. A line thus needs
 few bytes besides its body, the lines of a run are adjacent, and an append touches one page and no index.
@@ -23,28 +23,28 @@ MAX_SEQ = (1 << PLACE_BITS) - 1
 """The most lines of a run, and the most thoughts of a session."""
 
 MAX_INT = (1 << 63) - 1
-"""The largest integer of both databases."""
+"""The largest integer that both databases can store."""
 
 INDEXED_CHARS = 3
 """The length of the shortest text that the text index can find, in characters."""
 
 RUNS = 1 << 62
-"""Added to a run's key, this gives the place of the run's searchable text. A session's purpose has seq 0."""
+"""The place of a run's searchable text is `RUNS` plus the run's key. The purpose of a session has the seq 0."""
 
 
 class TextIndex(NamedTuple):
-    """The SQL for finding texts with a trigram index."""
+    """The SQL that finds texts with a trigram index. A part is the text that is searched for in the stored texts."""
 
     tables: str
     """The tables to read, which include `searchable t`."""
     test: str
-    """The test for texts from place $2 to place $3 that contain the part $4. $1 is the result of `pattern_of`."""
+    """The condition for texts from place $2 to place $3 that contain the part $4. $1 is the result of `pattern_of`."""
     order: str
     """The columns that sort the texts by place."""
     pattern_of: Callable[[str], str]
-    """Returns the index's pattern for a part."""
+    """Converts a part to a search pattern for the index."""
     waiting: str = ""
-    """The test for texts that are not in the index yet. Empty if the index always contains all texts."""
+    """The condition for texts that are not in the index yet. Empty if the index always contains all texts."""
 
 
 class SqlDialect(NamedTuple):
@@ -59,26 +59,26 @@ class SqlDialect(NamedTuple):
     lock: str
     """A suffix that locks the rows until the end of a write transaction."""
     lock_name: str
-    """A statement that locks a name until the end of the transaction; empty if transactions are serial anyway."""
+    """A statement that locks a name until the transaction ends. Empty if only one transaction can write at a time."""
     next_key: str
-    """A query for the next key of a table, given the table's name."""
+    """A query for the next key of a table. `{}` stands for the name of the table."""
     hint: str
-    """A hint to use an index, given the index's name."""
+    """A hint to use an index. `{}` stands for the name of the index. Empty if the database has no hints."""
     has: str
-    """A test whether a text contains a part, given the text and the part."""
+    """The condition that a text contains a part. The two `{}` stand for the text and the part."""
     text_index: TextIndex | None
     clock: str
-    """A query for the time in milliseconds, by a clock that all processes of the store share for their leases."""
+    """A query for the time in milliseconds, by a clock that all processes of the store use for their leases."""
     own_steps: str
     """The name of the `Migration` field with statements for this dialect only. Empty if there are none."""
 
 
 MAX_SEQUENCES = 12
-"""About how many trigrams of a part are looked up. The texts found are then checked for the whole part."""
+"""About how many trigrams of a part are looked up in the index. The texts found are then checked for the whole part."""
 
 
 def _sequences_of(part: str) -> str:
-    """Return the FTS5 query for a part: a conjunction of its trigrams."""
+    """Return the FTS5 query for a part. The query finds the texts that contain some trigrams of the part."""
     last = len(part) - INDEXED_CHARS
     starts = range(0, last + 1, max(1, last // MAX_SEQUENCES))
     sequences = {part[start : start + INDEXED_CHARS].replace('"', '""') for start in starts}
@@ -134,7 +134,7 @@ class Tx:
         return self.rows(self.dialect.next_key.format(table))[0][0]
 
     def now_ms(self) -> int:
-        """Return the time on the clock of leases, in milliseconds."""
+        """Return the time in milliseconds, by the clock that leases use."""
         return self.rows(self.dialect.clock)[0][0]
 
     def hides(self, owner: str) -> bool:
@@ -194,7 +194,7 @@ def values(count: int, first: int = 1) -> str:
 
 
 def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
-    """Return the first ids with a prefix, sorted. Their range ends at the prefix plus the last Unicode character."""
+    """Return the first ids that begin with `prefix`, sorted. The query's upper bound is the prefix plus U+10FFFF."""
     tests, values = tests_of(tx, {}, {}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
@@ -203,9 +203,9 @@ def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
 def tests_of(
     tx: Tx, filters: Mapping[str, str], which: Mapping[str, Any], first: int
 ) -> tuple[str, list[Any]]:
-    """Return the SQL tests for the filters that are set, and the values of the tests' parameters.
+    """Return the SQL conditions for the filters that are set, and the values of their parameters.
 
-    The parameters are numbered from `first`. The tests also exclude the content of other owners.
+    The parameters are numbered from `first`. The conditions also exclude the content of other owners.
     """
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
     wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
@@ -214,7 +214,7 @@ def tests_of(
 
 
 def column_values(values: Iterable[Any]) -> list[Any]:
-    """Convert values for the databases: a boolean becomes an integer."""
+    """Convert values for the databases, which store booleans as integers."""
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
@@ -247,7 +247,7 @@ RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.r
 ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(22)})"
 _RUN_CONSTANTS = ("run_id", "session_id", "strategy", "problem", "created_at_ms", "owner")
 RUN_CHANGES = tuple(name for name in RunRow.__struct_fields__ if name not in _RUN_CONSTANTS)
-"""The columns that change. The other columns are never set, because that would write their indexes again."""
+"""The columns that an update sets. Setting the other columns, which never change, would rewrite their indexes."""
 SET_RUN = f"""
 UPDATE run SET ({", ".join(RUN_CHANGES)}, last_line, last_digest) = ({values(len(RUN_CHANGES) + 2)})
 WHERE key = ${len(RUN_CHANGES) + 3}

@@ -1,8 +1,8 @@
-"""Runs and sessions in SQLite: in a file shared by processes, or in memory.
+"""Stores in SQLite: in a file that several processes can share, or in memory.
 
-One thread of each process writes the file. Waiting write jobs are committed together, each under its own savepoint, so
-that a failing job does not undo the other jobs. Success is reported after the commit is on the disk. A few threads read
-in parallel.
+Each store has one thread that writes to the file. The thread commits all waiting write jobs together, with savepoints
+between them, so that a failed job does not undo the other jobs. Success is reported once the commit is on the disk. A
+few threads read in parallel.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ MAX_BATCH = 256
 """The most write jobs in a transaction."""
 
 READERS = 4
-"""The most reads at a time."""
+"""The most reads in parallel."""
 
 MEMORY = sql.SQLITE._replace(own_steps="", hint="", text_index=None)
 """The dialect of a store in memory. It omits indexes for lists and searches, which would cost more than they save."""
 
 
 class MemoryStore(RowStore):
-    """A store that lives as long as its process: for tests and for temporary data."""
+    """A store for tests and temporary data. Its content is lost when the process ends."""
 
     def __init__(self) -> None:
         super().__init__(MemoryDatabase())
 
 
 class MemoryDatabase(Database):
-    """Transactions on an in-memory database in the caller's thread; see `Database`."""
+    """Runs transactions on an in-memory database, in the thread of the caller; see `Database`."""
 
     name = "memory"
     durable = False
@@ -82,10 +82,10 @@ class MemoryDatabase(Database):
 
 
 class SqliteStore(RowStore):
-    """A store in a SQLite file, opened (and created if missing) at first use.
+    """A store in a SQLite file. At first use, the store opens the file, or creates the file if it is missing.
 
     Args:
-        busy_timeout_s: Seconds to wait for other processes before `store_busy`.
+        busy_timeout_s: Seconds to wait for other processes that lock the file, before the error `store_busy`.
     """
 
     def __init__(self, path: Path | str, busy_timeout_s: float = 10.0) -> None:
@@ -94,10 +94,10 @@ class SqliteStore(RowStore):
 
 
 TURN_S = 10.0
-"""The longest wait for other stores of this process, in seconds. After this, SQLite itself waits for the file."""
+"""The longest wait for other stores of this process, in seconds. After that time, SQLite itself waits for the file."""
 
 _TURNS: Final = defaultdict[Path, threading.Lock](threading.Lock)
-"""One lock per file. The stores of a process write in turn, because SQLite's polling would let some of them starve."""
+"""Maps each file to a lock. The stores of a process write in turn, because SQLite's polling could starve a store."""
 
 
 class _Job(NamedTuple):
@@ -120,7 +120,7 @@ class _Job(NamedTuple):
 
 
 class SqliteDatabase(Database):
-    """Transactions on a SQLite file, for any number of tasks and event loops; see `Database`."""
+    """Runs transactions on a SQLite file, for any number of tasks and event loops; see `Database`."""
 
     durable = True
 
@@ -142,7 +142,7 @@ class SqliteDatabase(Database):
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
-        """See `Database`. The work of a cancelled call may still be done."""
+        """See `Database`. If a call is cancelled, its work may still be done."""
         # A future of `concurrent.futures` would have to be chained to a future of the event loop.
         job = _Job(work, asyncio.get_running_loop().create_future())
         with self._asking:
@@ -242,7 +242,7 @@ class SqliteDatabase(Database):
             self._perform([job for job in found if job and not job.done.cancelled()])
 
     def _perform(self, batch: Sequence[_Job]) -> None:
-        """Commit a batch and report the results. If a job is too large or meets damage, commit each job alone."""
+        """Commit a batch and report the results. If the batch fails due to size or damage, commit each job alone."""
         try:
             reports = self._commit_in_turn(batch) if batch else []
         except Exception as error:
@@ -290,7 +290,7 @@ class SqliteDatabase(Database):
 
 
 def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
-    """Do a job so that it can be undone alone, and return a function that reports its result."""
+    """Do a job and return a function that reports its result. If the job fails, undo only this job."""
     if not is_first:
         db.execute("SAVEPOINT job")
     try:
@@ -306,5 +306,5 @@ def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
-    """Verify a file that nobody else uses, and return the findings, which call the file `name`."""
+    """Verify a file that nobody else uses, and return the findings. In the findings, the file is called `name`."""
     return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]

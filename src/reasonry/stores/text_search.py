@@ -1,8 +1,8 @@
 """Case-insensitive search in the texts of a store: problems, answers, errors, purposes and thoughts.
 
-The transaction that writes a text also writes a copy with its case folded. A trigram index finds parts of three or more
-characters. SQLite's index receives new texts in batches. Shorter parts, texts that are not in the index yet, and
-databases without an index need a scan of the folded texts. The index and the scan find the same texts.
+The transaction that writes a text also writes a copy of the text with folded case. A part is the folded text that is
+searched for. A trigram index finds parts of three or more characters. Shorter parts, databases without an index, and
+texts that SQLite's index lacks (it receives them in batches) need a scan. The index and the scan find the same texts.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from . import sql
 from .sql import INDEXED_CHARS, MAX_SEQ, RUNS, Tx
 
 FEW = 1_000
-"""The most places that are taken from the index. If a part occurs in more texts, a scan of the texts is fast."""
+"""The most places that are taken from the index. If more texts contain a part, a scan of the texts is fast enough."""
 
 _TEXT_OF_RUN = f"t.place = {RUNS} + run.key"
 _TEXTS_OF_SESSION = f"t.place BETWEEN session.key << 24 AND (session.key << 24) + {MAX_SEQ}"
@@ -21,7 +21,7 @@ _SESSION_OF_RUN = "session.session_id = run.session_id AND session.run_id = run.
 
 
 def fold(text: str) -> str:
-    """Fold the case of a text, and replace NUL."""
+    """Fold the case of a text, and replace each NUL with U+FFFD."""
     return text.casefold().replace("\x00", "\ufffd")
 
 
@@ -53,7 +53,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL test for runs that contain a folded part, and the values of its parameters (one or none)."""
+    """Return the SQL condition for runs that contain a folded part, and its parameters' values (one or none)."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
@@ -67,7 +67,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL test for sessions that contain a folded part, and the values of its parameters (one or none)."""
+    """Return the SQL condition for sessions that contain a folded part, and its parameters' values (one or none)."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
@@ -93,7 +93,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
-    """Return the queries for a part: of the index and of texts that the index lacks so far, or a scan of all texts."""
+    """Return the queries for a part: one of the index, if any, and one of the texts that are not in the index."""
     index, scan = _index(tx, part), _scan(tx, part, low, high)
     if index is None:
         return [scan]
@@ -102,7 +102,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return the places that the index finds for a part, or None if they are too many or the index cannot be used."""
+    """Return the places of the texts with a part. If there are too many, or no index can find the part, return None."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

@@ -1,4 +1,4 @@
-"""Transfer of whole runs and sessions between stores: reading, writing, counting and verifying them."""
+"""Reads, writes, counts and verifies whole runs and sessions, so that they can be copied between stores."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from operator import attrgetter
@@ -17,7 +17,7 @@ KINDS = tuple(PARTS)
 """Runs come first, so that every run is copied before its session."""
 
 LARGE_BYTES = 8 * 1024 * 1024
-"""How many bytes `read` reads before it adds no further run or session to its result."""
+"""Once `read` has read this many bytes, it adds no more runs or sessions to its result."""
 
 
 def read(
@@ -25,11 +25,11 @@ def read(
 ) -> list[tuple[int, Whole | Finding]]:
     """Return the next runs or sessions in order of creation, each with its position. A damaged entry is a Finding.
 
-    The result may be shorter than `limit` if the entries are large. An empty result means that none are left.
+    The result may be shorter than `limit` if the entries are large. An empty result means that no entries are left.
 
     Args:
-        after: The position of the last entry read before, or 0.
-        owner: An owner, or None for everybody.
+        after: The position of the last entry of the previous result. 0 begins with the first entry.
+        owner: The owner of the entries. None means all owners.
     """
     found, size, key = list[tuple[int, Whole | Finding]](), 0, after
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
@@ -49,10 +49,10 @@ def read(
 
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
-    """Write runs and sessions of another store, in order and in one transaction.
+    """Write runs and sessions from another store, in the given order and in one transaction.
 
-    An existing entry with the same id is kept, but an earlier state of the same run or session is updated. The caller
-    must check the digests of lines.
+    An earlier state of the same run or session is updated. Any other existing entry with the same id is kept. The
+    caller must check the digests of lines.
 
     Raises:
         StoreError: `store_corrupt`: an existing entry is damaged. Nothing was written.
@@ -89,7 +89,7 @@ def _parts(whole: Whole) -> Sequence[Any]:
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
-    """Return the counts of a store's content, together with the given size and free space."""
+    """Return the counts of a store's content, together with `size` and `free`, which are bytes."""
     tallies, totals = list[Tally](), dict[str, int]()
     for kind in KINDS:
         found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=PARTS[kind]))
@@ -107,8 +107,8 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
     """Verify the file and every run and session; see `Database`.
 
     Args:
-        look: Runs work in a transaction with a consistent view.
-        find_faults: Returns the database's own findings about its file.
+        look: Calls a function in a transaction that sees a consistent state of the store, and returns the result.
+        find_faults: Returns the faults that the database itself finds in its file.
     """
     try:
         yield await look(lambda tx: _check_file(tx, name, find_faults))
@@ -134,7 +134,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
 
 
 def check_whole(whole: Whole | Finding) -> Finding:
-    """Return the finding about a run or a session. For a run, check the digests of its lines, which a read does not."""
+    """Return the finding about a run or a session. Check the digests of a run's lines, because `read` does not."""
     if isinstance(whole, Finding):
         return whole
     if isinstance(whole, WholeSession):

@@ -1,7 +1,7 @@
-"""The registry of all strategies. To add a strategy, add its file, an import and a line here.
+"""The registry of all strategies. To add a strategy, add its file, and in this file an import and an entry in `_ALL`.
 
-Only this file and a strategy's own file name the strategy. `auto` chooses by the kinds of problem that strategies suit
-(see `choice`), and other modules use the constants below. `installed` adds the strategies of other packages.
+Only this file and a strategy's own file mention the name of the strategy. Other modules use the constants below. `auto`
+chooses a strategy by the kind of problem (see `choice`). `app.installed` adds the strategies of installed packages.
 """
 
 from collections.abc import Mapping
@@ -55,21 +55,21 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
 )
 
 STRATEGIES: Registry = {strategy.name: strategy for strategy in _ALL}
-"""All strategies by canonical name. The first is the default of a session."""
+"""All strategies by canonical name. The first strategy is the default for a session."""
 
 DEFAULT_STRATEGY = AUTO
 """The default strategy of a run."""
 
 REFUTER = PROVE_AND_REFUTE.name
-"""The strategy that has fresh readers test thoughts."""
+"""The strategy in which fresh readers test the claims of thoughts."""
 SELECTOR = BEST_OF_N.name
-"""The strategy that compares given texts."""
+"""The strategy that compares texts from the caller."""
 
 INQUIRER = ANALYSIS.name
 """The strategy whose plans can ask the user a question."""
 
 BASE = DIRECT.name
-"""The strategy that sends only the problem. Comparisons count the gains of other strategies against it."""
+"""The strategy that sends only the problem. A comparison measures the gains of other strategies against this one."""
 
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy and options for a single question with a short answer, such as a verdict."""
@@ -79,4 +79,4 @@ COMPARED: Mapping[str, str] = {
     "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",
     "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
 }
-"""The default strategies of a comparison, by the kind of its problems."""
+"""Maps each kind of problem to the strategies that a comparison of such problems runs by default."""

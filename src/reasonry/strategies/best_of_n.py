@@ -1,22 +1,22 @@
 """Best of N: write several answers, and let a judge compare them.
 
-Ratings of candidates shown together: "LLM-as-a-Verifier", 2026, arXiv:2607.05391, and "V1", arXiv:2603.04304. Lists in
-several orders: arXiv:2311.17311. Sequential halving: Karnin, Koren and Somekh, ICML 2013. Inputs on which programs
-differ: S*, arXiv:2502.14382.
+The method combines ratings of candidates that are shown together ("LLM-as-a-Verifier", 2026, arXiv:2607.05391, and
+"V1", arXiv:2603.04304), lists in several orders (arXiv:2311.17311), sequential halving (Karnin, Koren and Somekh, ICML
+2013), and inputs on which programs differ (S*, arXiv:2502.14382).
 
 Algorithm, for a problem x:
 
     y_1, …, y_n ~ π(y | x), in parallel                                  draft_generation
     drop each y_i proved wrong; a y_i proved right ends the run          draft_verification
     merge equal answers into one candidate, with its votes as prior
-    of programs, find inputs t on which they differ; run each y_i(t)     differential_testing
+    for programs: find inputs t on which they differ; run each y_i(t)    differential_testing
     r ~ judge(x, y_a, y_b, …), each y once in each position of the list  comparison
     keep the better half; compare again until one candidate is left
     argmax_y score(y)                                                    answer_selection
 
-*Differs from the papers*: A verifier comes before any judge, and no judge is asked if all drafts agree. Ratings are
-whole numbers in a reply; the first paper reads token probabilities. Halving replaces its tournament of pairs, since
-halving is right at least as often with fewer calls (`bench/selection.py`). A round ends once the lead is safe.
+*Differs from the papers*: A verifier checks the drafts before any judge, and no judge is asked if all drafts agree. A
+reply states the ratings; the first paper takes ratings from token probabilities. Halving replaces that paper's
+tournament, since halving is right at least as often with fewer calls (`bench/selection.py`). A safe lead ends a round.
 """
 
 from collections.abc import Sequence
@@ -52,13 +52,13 @@ from ..text import first_words
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
 define, on inputs where they may return different values: edge cases first. Reply with one JSON object:
 {{"calls": ["f([])", …]}}"""
-"""S*: inputs that tell two programs apart, arXiv:2502.14382, section 3.2."""
+"""Asks for inputs on which programs differ, as S* does (arXiv:2502.14382, section 3.2)."""
 
 NOT_JUDGED = "no reply of the judge could be read; the answer is the one with the most votes"
 
 MAX_CALLS = 6
 USUAL_MODULES = ("collections", "datetime", "decimal", "itertools", "json", "math", "random", "re")
-"""Modules of every sandbox that an expression may use even if the program does not import them."""
+"""Modules that every sandbox has. An expression may use them even if the program does not import them."""
 RAISES = "raises "
 """The prefix of an error that an expression raised instead of returning a value."""
 
@@ -100,7 +100,7 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
     @property
     def by_name(self) -> dict[str, str]:
-        """The given candidates by name."""
+        """The candidates of the option `candidates`, by name. Empty if the strategy writes the drafts."""
         if isinstance(self.candidates, dict):
             return self.candidates
         return {f"candidate {place}": text for place, text in enumerate(self.candidates or (), 1)}
@@ -113,22 +113,22 @@ class DistinguishingInputs(Struct, frozen=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The drafts, the judge's ratings, and the ranking."""
+    """The state of the strategy: the drafts, the judge's ratings, and the ranking."""
 
     options: Options
     outputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The outputs of programs for the distinguishing inputs, by draft number."""
+    """Maps the number of a draft to the outputs of its program, one output for each of `inputs`."""
     inputs: tuple[str, ...] = ()
     verdicts: tuple[Ratings, ...] = ()
     """The judge's ratings so far."""
     ranking: tuple[int, ...] = ()
-    """The ranking of the finished tournament, the winner first."""
+    """The numbers of the drafts after the tournament, winner first. Empty before the end of the tournament."""
     calls_left: int | None = None
     rules: Rules = "halving"
 
     @property
     def rivals(self) -> list[Group]:
-        """The remaining drafts. Programs of equal output are merged. After a proof, only proved drafts remain."""
+        """The groups of drafts left. Programs with equal outputs are one group. A proof leaves only proved drafts."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
@@ -140,7 +140,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return sorted(merged.values(), key=lambda each: -len(each.voters))
 
     def name(self, number: int) -> str:
-        """Return the name of a candidate."""
+        """Return the name of the candidate with this number."""
         return list(self.options.by_name)[number - 1] if self.options.candidates else f"draft {number}"
 
     @property
@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose the rules: `points` for one candidate, else the option `judge`, `halving`, or `heats` (few calls)."""
+        """Choose rules: `points` for one candidate, else `judge`, by default `halving` (`heats` if calls are few)."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -167,14 +167,14 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether several given candidates are left, and neither a verifier nor a judge has told them apart."""
+        """Whether the comparison has no winner: several given candidates are left, and none is proved or rated."""
         is_over = bool(self.ranking) or self.options.judge == "off"
         is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
         return is_over and is_open and not any(verdict.ratings for verdict in self.verdicts)
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the winner, or the leader of an unfinished tournament. None if undecided."""
+        """The best draft so far: the winner, or the leader of an unfinished tournament. None if there is no winner."""
         if self.is_undecided:
             return None
         if not self.candidates:
@@ -184,7 +184,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """Draw the drafts in parallel: y_1, …, y_n ~ π(y | x). Given candidates replace the drafts."""
+    """Write the drafts in parallel: y_1, …, y_n ~ π(y | x). If there are given candidates, they are the drafts."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
@@ -193,9 +193,9 @@ def write_drafts(s: State) -> Body:
 
 
 def verify(s: State) -> Body:
-    """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run.
+    """Drop refuted drafts. If a draft is proved, or only one candidate is left, skip the comparison.
 
-    Given candidates are compared even if several are proved. If all are equal and unproved, that text is rated.
+    Texts from the caller are an exception: several proved texts are compared, and a text that all share is rated.
     """
     s = yield from s.verify()
     rivals = s.rivals
@@ -219,7 +219,7 @@ def _give_up(s: State) -> Move:
 
 
 def distinguish(s: State) -> Body:
-    """Find inputs t on which programs differ, and run each y_i(t). Without two programs or a sandbox, do nothing."""
+    """Find inputs t on which programs differ; run y_i(t). Do nothing unless there are two programs and a sandbox."""
     programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
@@ -234,7 +234,7 @@ def distinguish(s: State) -> Body:
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(code, inputs)}) for code in programs.values()]
     returned = yield request(s, *calls, give_failures=True)
     if any(getattr(each, "code", "") == UNAVAILABLE for each in returned):
-        # If only some programs ran, the judge would hold it against the others.
+        # If only some programs ran, the judge would count the missing outputs against the other programs.
         return go(s, "comparison")
     outputs: list[list[str]] = []
     for output in map(output_of, returned):
@@ -250,7 +250,7 @@ def distinguish(s: State) -> Body:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Extend a program by the usual imports, and by code that tries each expression."""
+    """Append the usual imports to a program, and code that evaluates each expression in a `try` statement."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"
@@ -261,7 +261,7 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
 
 
 def compare(s: State) -> Body:
-    """Ask for ratings r ~ judge(x, y_a, y_b, …), in parallel where possible. Stay until the tournament is over."""
+    """Ask for ratings r ~ judge(x, y_a, y_b, …), in parallel if possible. Stay until the tournament is over."""
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
@@ -289,7 +289,7 @@ def compare(s: State) -> Body:
 
 
 def _with_run(s: State, each: Group) -> str:
-    """Return the text of a candidate for a judge. A program comes with its outputs for the distinguishing inputs."""
+    """Return a candidate's text for a judge. A program is followed by its outputs for the distinguishing inputs."""
     run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
     lines = [f"{call} → {value}" for call, value in run]
     return "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
@@ -326,7 +326,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
-    """Return the judge's last reason to prefer the chosen draft, as a sentence. Empty if there is no such reason."""
+    """Return a sentence with the judge's last reason to prefer the chosen draft, or "" if no judge preferred it."""
     for each in reversed(verdicts):
         reason = quote(each.reason, before="")
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:
@@ -337,7 +337,7 @@ def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> 
 
 
 def _rank_given(s: State) -> list[dict[str, Any]]:
-    """Return the given candidates best first, each with its score, the judge's reasons and its failure."""
+    """Return the given candidates, best first, each with its score, the judge's reasons, and why it was refuted."""
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
     equal = {each for number, voters in groups.items() for each in voters if each != number}
     order: Sequence[int] = s.ranking

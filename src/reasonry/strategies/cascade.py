@@ -1,17 +1,17 @@
 """Cascade: a cheap model answers, and a more expensive model answers only if the cheap answer is rejected.
 
 Chen et al. 2023, "FrugalGPT: How to Use Large Language Models While Reducing Cost and Improving Performance",
-arXiv:2305.05176, section 3; agreement of samples as the score: Yue et al. 2023, arXiv:2310.03094.
+arXiv:2305.05176, section 3. The agreement of samples as a score is from Yue et al. 2023, arXiv:2310.03094.
 
 Algorithm, for a problem x and models π_1, …, π_k, cheapest first:
 
     y_1, …, y_m ~ π_i(y | x), in parallel                               model_answer
-    g(x, y): the verifier's verdict; without a verdict, the share
-        of equal samples, or with m = 1 a judge's rating                answer_check
-    if g(x, y) < τ and i < k: once more with π_{i+1}
-    the unrefuted y of the last model that has one                      answer_selection
+    g(x, y): the verifier's verdict; if there is none, the share of
+        equal samples (if m > 1) or a judge's rating (if m = 1)         answer_check
+    if g(x, y) < τ and i < k: repeat with π_{i+1}
+    y of the last model that has an unrefuted y                         answer_selection
 
-*Differs from the papers*: A verifier, votes or a judge score an answer; FrugalGPT trains a small model for this. The
+*Differs from the papers*: A verifier, votes or a judge scores an answer; FrugalGPT trains a small model for it. The
 user sets the order of the models and the thresholds. The last model's answer is verified, but not judged.
 """
 
@@ -48,29 +48,29 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> int:
-        """The number of models, at least two. Without named models, the run's caller answers for two models."""
+        """How many models there are, at least two. If `models` is empty, the run's caller answers for two models."""
         return max(2, len(self.models))
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The answers of the models asked so far, and the reason for each step to the next model."""
+    """The state of the strategy: the answers so far, and the reason for each step to the next model."""
 
     options: Options
     doubts: tuple[str, ...] = ()
 
     @property
     def asked(self) -> int:
-        """The number of models asked."""
+        """How many models have been asked so far."""
         return len(self.drafts) // self.options.samples
 
     def answers_of(self, model: int) -> tuple[Draft, ...]:
-        """Return the answers of a model. Models are numbered from 1."""
+        """Return the answers of the model at this position. The first position is 1."""
         end = model * self.options.samples
         return self.drafts[end - self.options.samples : end]
 
     @property
     def best(self) -> Draft | None:
-        """The best answer so far: the proved answer, else the answer of the last model that has an unrefuted answer."""
+        """The proved answer. If there is none, the best answer of the last model that has an unrefuted answer."""
         if not self.proved:
             for model in range(self.asked, 0, -1):
                 if found := candidates(self.answers_of(model)):
@@ -85,7 +85,7 @@ def answer(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Check the answers of a model. If g(x, y) < τ and i < k, the next model π_{i+1} answers."""
+    """Check the answers of the last model asked. If g(x, y) < τ and i < k, ask the next model π_{i+1}."""
     s = yield from s.verify()
     if s.proved or s.asked == s.options.steps:
         return go(s, "answer_selection")
@@ -96,7 +96,7 @@ def check(s: State) -> Body:
 
 
 def _doubt(s: State) -> Generator[Request, Any, str]:
-    """Return the reason to ask the next model; empty for an accepted answer."""
+    """Return the reason to ask the next model, or an empty text if the answer is accepted."""
     drawn = s.answers_of(s.asked)
     found, rejected = candidates(drawn), [draft for draft in drawn if not draft.is_candidate]
     if not found:

@@ -5,15 +5,15 @@ Wei et al. 2022, "Chain-of-Thought Prompting Elicits Reasoning in Large Language
 Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
 
     what has to be worked out for x                       only with `decompose`          step_decomposition
-    z_1, …, z_n, y ~ p(z, y | x)                          one reply, the answer in its mark      sequential_reasoning
-    y                                                     as the reply marks it                  solution_formulation
+    z_1, …, z_n, y ~ p(z, y | x)                          one reply with y in a mark             sequential_reasoning
+    y                                                     as marked in the reply                 solution_formulation
     does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`                      answer_verification
 
 *Differs from the paper*: An instruction replaces the worked examples. A mark around the answer replaces "The answer is
-…". After a false equation between numbers, the model is asked once more. The option `style` takes the instruction from
-a later paper with another form of chain: `plan` from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091),
-`draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: `decompose` splits the
-problem first, and `check` lets the author check the answer. The stage of the check also corrects a wrong answer, since
+…". If a reply has a false equation between numbers, the model is asked once more. The option `style` selects another
+instruction: `plan` comes from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091), and `draft` from chain of
+draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: `decompose` lists the parts of the problem
+first, and `check` lets the model check its answer. The stage that checks an answer also corrects a wrong answer, since
 the table has no edge back to an earlier stage.
 """
 
@@ -49,7 +49,7 @@ REASON: Final = {
     "plan out step by step, with every intermediate result.",
     "draft": "First think step by step, but keep only a draft of each step, five words at most.",
 }
-"""The instruction of each `style`: `steps` replaces the worked examples of arXiv:2201.11903, figure 1; `plan` follows
+"""The instruction for each `style`: `steps` replaces the worked examples of arXiv:2201.11903, figure 1; `plan` follows
 arXiv:2305.04091, table 6; `draft` follows arXiv:2502.18600, section 3."""
 
 CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way. If it \
@@ -58,7 +58,7 @@ is wrong, give the corrected one, else null. Reply with one JSON object:
 """Our prompt. The paper has no check."""
 
 REPAIR = "Now go through the steps again with this objection in mind: first where the error was, then the correction."
-"""Our prompt, for another answer after the check or the verifier rejected an answer."""
+"""Our prompt. After the check or the verifier has rejected an answer, it asks for another answer."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -79,7 +79,7 @@ class Decomposition(Struct, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The problem x, the plan, the steps z_1 … z_n, and finally the answer y."""
+    """The state of the strategy: the problem x, the plan, the steps z_1 … z_n, and finally the answer y."""
 
     options: Options
     plan: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def decompose(s: State) -> Body:
-    """Ask for a list of the parts of x if the option `decompose` is set. The list guides the later steps."""
+    """If the option `decompose` is set, ask for a list of the parts of x. The list guides the later steps."""
     if not s.options.decompose:
         return go(s, "sequential_reasoning")
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
@@ -111,12 +111,12 @@ def formulate(s: State) -> Move:
 
 
 def check(s: State) -> Body:
-    """Check whether y holds. If not, ask for y' ~ p(y | x, z_1, …, z_n, why)."""
+    """If an option asks for a check, check whether y holds. If y fails, ask for y' ~ p(y | x, z_1, …, z_n, why)."""
     return (yield from s.settle_checked_answer(_question, s.steps, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move | None:
-    """Give the answer so far, even if it is doubted. Without an answer, ask for one, but not after a refutation."""
+    """End with the answer so far, even if the model doubts it. If there is none, ask, unless an answer was refuted."""
     if s.final.can_be_given:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")

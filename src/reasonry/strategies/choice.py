@@ -1,8 +1,8 @@
 """Choose a strategy for a user who names `auto`, and give the reason for the choice.
 
-Rule 1: the choice depends on the caller's inputs. The problem's words do not count, except in an exact number puzzle.
+Rule 1: the caller's inputs decide. The words of the problem do not count, unless they state an exact number puzzle.
 Rule 2: the table `KINDS` decides: take the first row whose condition holds and that has a suitable strategy.
-Rule 3: if a verifier checks drafts, the strategy for the given tools or documents writes the drafts.
+Rule 3: if there is a verifier, and also tools or documents, the strategy for the tools or documents writes the drafts.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,21 +15,21 @@ from ..errors import UsageError
 from ..puzzles.reading import read_puzzle
 
 AUTO = "auto"
-"""The name that a user gives to have the strategy chosen."""
+"""The name that a user gives to let this module choose the strategy."""
 
 MANY_CALLS = 8
-"""The least budget of calls that pays for several drafts."""
+"""The smallest budget, in model calls, that is enough for several drafts."""
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """The inputs that come with a problem.
+    """The facts about a request that decide which strategy suits it.
 
     Attributes:
         has_verifier: Whether a verifier or tests check the answers.
-        has_sandbox: Whether programs can be run.
-        is_focused: Whether a focused answer is wanted.
+        has_sandbox: Whether there is a sandbox that runs programs.
+        is_focused: Whether the caller asks for a focused answer (option `focused_answer_type`).
         is_number: Whether the answer must be a number.
-        calls: Calls of the caller's budget, or 0 without a budget.
+        calls: How many model calls the caller's budget allows, or 0 if the caller sets no such limit.
     """
 
     problem: str = ""
@@ -43,12 +43,12 @@ class Inputs(Struct, frozen=True, kw_only=True):
 
 
 class Kind(Struct, frozen=True):
-    """A row of the table: a kind of problem.
+    """A kind of problem: one row of the table `KINDS`.
 
     Attributes:
-        name: The name in `Strategy.suits`.
-        holds: Returns whether a problem is of this kind.
-        why: The reason to show after the strategy's name.
+        name: The name of the kind in `Strategy.suits`.
+        holds: A function that returns a true value if a problem is of this kind.
+        why: The reason for the choice, to show after the name of the strategy.
         writes: Whether the row's strategy also writes the drafts that a verifier checks.
     """
 
@@ -88,11 +88,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
-"""The rows of the table, from the top. No row names a strategy; a strategy names its kinds in `Strategy.suits`."""
+"""The table, most important row first. No row names a strategy; a strategy names its kinds in `Strategy.suits`."""
 
 
 def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
-    """Return the strategy for a problem, as a user would write it, and the reason.
+    """Choose a strategy. Return its name, as `name` or `name(inner)`, and the reason for the choice.
 
     Args:
         strategies: The strategies to choose from. For each kind of problem, the first suitable strategy counts.

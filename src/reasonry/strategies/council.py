@@ -1,15 +1,15 @@
-"""Council: several models answer and rate each other's answers without names; then one answer is written from all.
+"""Council: several models answer and rate each other's answers without names; then a model writes one answer from all.
 
-Aggregation of answers: Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities",
-arXiv:2406.04692. Gains of a mixed council on facts: arXiv:2604.02923. There are no rounds of debate, since
-arXiv:2508.17536 shows that such rounds are a martingale, which changes no expectation.
+The aggregation of answers is from Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities",
+arXiv:2406.04692. arXiv:2604.02923 reports the gains of a mixed council on facts. There are no rounds of debate, since
+arXiv:2508.17536 shows that such rounds are a martingale and so do not change the expected result.
 
 Algorithm, for a problem x and members 1, …, k:
 
     y_i ~ π_i(y | x), in parallel                                    member_answers
-    drop each y_i proved wrong; end if one is proved or all agree    answer_check
+    drop each y_i proved wrong; end if a y_i is proved or all agree  answer_check
     r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each i in its own order    peer_review
-    Borda(y_j) = Σ_i share of the others that r_i ranks below y_j
+    Borda(y_j) = mean over i of the share that r_i ranks below y_j
     y, differences ~ π(y | x, y_1, …, y_k, Borda)                    synthesis
 
 *Differs from the papers*: A verifier comes first. Equal answers are one candidate. No member judges its own answer, and
@@ -35,7 +35,7 @@ from ..text import cut
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \
 Then write the best answer from all of them: take over what is right, wherever it stands."""
-"""The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, extended by the differences."""
+"""The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1. The differences are our addition."""
 RANKED = "Those who wrote them have ranked them without names; the best ranked answer comes first."
 
 
@@ -62,33 +62,33 @@ class CommonAnswer(AnswerReply, frozen=True, kw_only=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The members' answers by number, their ratings of each other, and the synthesis."""
+    """The state of the strategy: the answers of the members, their ratings of each other, and the synthesis."""
 
     options: Options
     reviews: tuple[Ratings, ...] = ()
     differences: str = ""
     lost: str = ""
-    """The reason why there is no synthesis."""
+    """The reason why the synthesis failed. Empty if it did not fail."""
 
     @property
     def of_seats(self) -> tuple[Group, ...]:
-        """The remaining answers of the members. Equal answers are one group."""
+        """The members' answers that are not refuted. Equal answers form one group."""
         return candidates(self.drafts[: len(self.options.members)])
 
     @property
     def ranking(self) -> list[tuple[Group, float]]:
-        """The candidates, each with the share of other candidates ranked below it, best first."""
+        """The candidates, best first, each with a score: the mean share of the others that its judges rank below it."""
         shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
         return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
 
     @property
     def scores(self) -> dict[str, float]:
-        """The shares of `ranking` by draft id. Empty without reviews."""
+        """Maps the id of a draft to its score in `ranking`. Empty if there are no reviews."""
         return {each.draft.id: round(share, 3) for each, share in self.ranking if self.reviews}
 
     @property
     def best(self) -> Draft | None:
-        """The best answer so far: the proved answer, else the synthesis, else the best ranked answer."""
+        """The best answer so far, in this order: a proved answer, an unrefuted synthesis, the best ranked answer."""
         if self.proved or not self.candidates:
             return super().best
         written = self.drafts[len(self.options.members) :]
@@ -121,7 +121,7 @@ def review(s: State) -> Body:
     replies = yield request(s, *asks, give_failures=True)
     reviews = tuple(ratings_of(shown, reply) for shown, reply in zip(asked.values(), replies, strict=True))
     if any(isinstance(reply, Failed) and reply.code == STOPPED for reply in replies):
-        reviews = ()  # Some seats alone would rank answers that the other seats have not rated.
+        reviews = ()  # The ratings of only some seats would give a one-sided ranking.
     s = replace(s, reviews=reviews)
     lines = [f"Seat {seat}: {each.reason or 'no rating'}" for seat, each in zip(asked, reviews, strict=False)]
     thoughts = [Thought("\n".join(lines), data={"scores": s.scores})] if lines else []
@@ -129,7 +129,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the answers that a member rates, starting after its own, so that each answer is once in each position."""
+    """Return the answers that a member rates, in its own order. Across members, each answer has each position once."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:
@@ -141,7 +141,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 
 def synthesise(s: State) -> Body:
-    """Ask for one answer from all, shown best first without names: y, differences ~ π(y | x, y_1, …, y_k, Borda)."""
+    """Merge all answers, shown best first without names, into one: y, differences ~ π(y | x, y_1, …, y_k, Borda)."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
     shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]

@@ -1,4 +1,4 @@
-"""Direct: ask the problem alone in a single question. This is the baseline for every other strategy.
+"""Direct: send the problem alone, in a single question. This is the baseline for every other strategy.
 
 Algorithm, for a problem x:
 
@@ -18,13 +18,13 @@ from ..reading.form import read_form
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The problem x, and finally the answer y."""
+    """The state of the strategy: the problem x, and finally the answer y."""
 
     options: AnswerOptions
 
 
 def answer(s: State) -> Body:
-    """Ask the problem alone: y ~ π(y | x)."""
+    """Send the problem alone: y ~ π(y | x)."""
     prompt = "\n\n".join((s.problem, *s.final.objections))
     verify, facts = s.options.verify, {"kind": "sample", "problem": s.problem}
     question = Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
@@ -32,7 +32,7 @@ def answer(s: State) -> Body:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with. Without a verifier, any other reply is itself the answer."""
+    """Read the answer that a reply marks or ends with. Without a verifier, any other reply counts as the answer."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"
@@ -40,7 +40,7 @@ def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer and its check."""
+    """Return the answer and the result of its check."""
     return state.conclude(state.final.document)
 
 

@@ -1,25 +1,27 @@
-"""Linear thinking: thought after thought, each evaluated, with room to revise, branch and test a hypothesis.
+"""Linear thinking: write and evaluate one thought at a time, revise and branch where needed, and test a hypothesis.
 
-Seed 000, "Base Sequential". Its guided form is the sequential-thinking tool.
+The strategy implements seed 000, "Base Sequential", an earlier design of this project. In guided use, the strategy is
+the sequential-thinking tool.
 
-Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session numbers them:
+Algorithm, for a problem x, with thoughts t_1, t_2, … in the order in which they are generated:
 
     the approach, and how many thoughts it may take        asked               initial_thought_planning
     t_n ~ p(t | x, t_1, …, t_{n-1})                        asked               thought_generation
     does t_n hold? if not, which t_k is to be replaced     asked               thought_evaluation
     t_n replaces t_k                                       asked               thought_revision
     continue, branch, or conclude                          asked only if       continuation_decision
-                                                           no reply said it
-    how many thoughts are expected now                     written down        thought_adjustment
-    later thoughts branch from t_k                         written down        branch_creation
+                                                           no reply decided
+    how many thoughts are expected now                     recorded            thought_adjustment
+    later thoughts branch from t_k                         recorded            branch_creation
     h, y ~ p(h, y | x, t_1, …, t_n)                        asked               hypothesis_generation
     does h agree with all t_i and with x?                  asked               hypothesis_verification
     y ~ p(y | x, t_1, …, t_n, h)                           asked only if       solution_finalization
                                                            y was refuted
 
-*Differs from the seed*: The seed names the stages and leaves the thinking to a caller. Here a model is asked at each
-deciding stage: 3 + 2n calls for n thoughts. A hypothesis follows the last allowed thought, and a solution follows the
-last allowed hypothesis. If the test of a hypothesis has no readable reply, the hypothesis is the answer, unchecked.
+*Differs from the seed*: The seed only names the stages, and its caller does the thinking. Here each stage marked
+"asked" asks a model, which takes 3 + 2n calls for n thoughts. The last allowed thought leads to a hypothesis, and the
+last allowed hypothesis leads to the solution. If no reply to the test of a hypothesis is readable, the hypothesis is
+the answer, unchecked.
 """
 
 import re
@@ -46,7 +48,7 @@ from ..reading.form import read_form
 
 SYSTEM = "You think problems through in numbered thoughts."
 
-# One question for each stage of seed 000, in the seed's words for the purpose of the stage.
+# There is one question for each stage of seed 000. It states the purpose of the stage in the seed's words.
 PLAN = """Now plan: the approach, and about how many thoughts it will take. Reply with one JSON object:
 {{"approach": "…", "totalThoughts": number}}"""
 THOUGHT = f"Write the thought {AROUND}."
@@ -78,7 +80,7 @@ FINALIZE = "Now write the solution."
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
 Number = int | str | None
-"""A number as models write it: `4`, `"3-4"`, `"thought 2"`."""
+"""A number in a form that models write, such as `4`, `"3-4"` or `"thought 2"`."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -149,18 +151,16 @@ _WAYS_ON = {"evaluate": Evaluation, "revise": Revision, "decide": Decision, "tes
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The thoughts of the session, and the work in progress."""
+    """The state of the strategy: the thoughts of the session, and the work in progress."""
 
     options: Options
     log: tuple[Thought, ...] = ()
     """All recorded thoughts. Thought n of the session is `log[n - 1]`."""
     names: tuple[str, ...] = ()
-    """The name under which questions show each entry of the log. Empty for an entry that no question shows."""
+    """For each entry of `log`, the name that questions show before it. Empty if questions leave the entry out."""
     places: tuple[int, ...] = ()
-    """The session positions of the generated thoughts, in order. A replaced thought has its replacement's position.
-
-    Questions number the thoughts in this order, which omits other records.
-    """
+    """The positions in the session of the generated thoughts. Questions number the thoughts in this order. The entry of
+    a replaced thought is the position of its replacement."""
     expected: int = 1
     latest: int = 0
     """The number of the latest generated or revised thought."""
@@ -172,19 +172,19 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     branches: int = 0
     hypothesis: str | None = None
     answer: str | None = None
-    """The marked answer of the hypothesis."""
+    """The answer that the reply with the hypothesis marked."""
     hypotheses: int = 0
     holds: bool | None = False
-    """Whether the hypothesis passed its test; None if no reply was readable."""
+    """Whether the hypothesis passed its test. None if the test got no readable reply."""
 
     @property
     def generated(self) -> int:
-        """The number of generated thoughts. A replacement does not count."""
+        """How many thoughts have been generated. A replacement does not count as a new thought."""
         return len(self.places)
 
 
 def plan(s: State) -> Body:
-    """Ask for the approach and the expected number of thoughts."""
+    """Ask for the approach, and how many thoughts to expect."""
     (reply,) = yield from replies(s, Approach, _question(s, "plan", PLAN))
     s = replace(s, expected=_count(reply.total_thoughts) or 1)
     return _record(s, "thought_generation", reply.approach, "Approach", data={"totalThoughts": s.expected})
@@ -194,7 +194,7 @@ def think(s: State) -> Body:
     """Ask for the next thought: t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
-    # No verifier checks a thought, so an unmarked reply as a whole is the thought.
+    # No verifier checks a thought, so the whole text of an unmarked reply counts as the thought.
     question = replace(_question(s, "think", THINK, THOUGHT, left=left), wants_value=False)
     (reply,) = yield from replies(s, NextThought, question)
     s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
@@ -203,7 +203,7 @@ def think(s: State) -> Body:
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a reply that says how to continue. The thought to replace or to branch from must exist."""
+    """Read a reply that says how to continue. The reply may name only one thought, and this thought must exist."""
     reading = read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading
@@ -242,7 +242,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Decide whether to continue, branch or conclude. Ask only if no reply has decided and a thought is left."""
+    """Decide whether to continue, branch or conclude. Ask only if no reply decided and more thoughts are allowed."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -255,7 +255,7 @@ def decide(s: State) -> Body:
 
 
 def adjust(s: State) -> Move:
-    """Record the expected number of thoughts."""
+    """Record how many thoughts to expect."""
     more = _count(s.decision.thoughts_left) if s.decision else None
     expected = max(s.generated + more if more else s.expected, s.generated + 1)
     s = replace(s, expected=expected, decision=None)
@@ -286,9 +286,9 @@ def hypothesize(s: State) -> Body:
 
 
 def test(s: State) -> Body:
-    """Test whether h agrees with all t_i and with x. The model tests h unless a verifier decides."""
+    """Test whether h agrees with all t_i and with x. If no verifier decides this, ask the model."""
     if s.options.verify:
-        # Not `final`: at the end, an unproved answer is verified again.
+        # The verification is not `final`, since an unproved answer is verified again at the end.
         path = (*(thought.text for thought in s.log[:-1]), str(s.answer))
         (verdict,) = yield request(s, Verify(s.problem, path))
         ruled = FinalAnswer(s.answer).apply_verdict(verdict)
@@ -307,7 +307,7 @@ def test(s: State) -> Body:
 
 
 def _record_test(s: State, found: HypothesisTest) -> Move:
-    """Finalize h if it holds, or if no further hypothesis is allowed."""
+    """Record the test. Finalize h if h holds or if no other hypothesis is allowed."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     s = replace(_propose(s) if ends else s, holds=found.holds, decision=None if ends else _decision(found))
     to = "solution_finalization" if ends else "continuation_decision"
@@ -321,13 +321,13 @@ def _propose(s: State) -> State:
 
 
 def finalize(s: State) -> Body:
-    """Settle the answer of h. If it was refuted, ask for another answer: y ~ p(y | x, t_1, …, t_n, h)."""
+    """Settle the answer of h. If the answer was refuted, ask for another: y ~ p(y | x, t_1, …, t_n, h)."""
     question = _question(s, "finalize", FINALIZE, MARKED)
     return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
 
 def close(s: State) -> Move:
-    """Return the answer of the last hypothesis, or ask for an answer."""
+    """Finalize the answer of the last hypothesis. If there is no hypothesis, ask for an answer."""
     return go(_propose(s), "solution_finalization")
 
 
@@ -342,7 +342,7 @@ class LinearDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, or else the answer of the latest hypothesis."""
+    """Return the answer. If there is no answer yet, return the answer of the latest hypothesis."""
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **state.final.document}
     detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
@@ -356,7 +356,7 @@ def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
 
 
 def _count(written: Number) -> int | None:
-    """Parse a number; of a range, take the end. Return None for a missing number or zero."""
+    """Parse a number. A range counts as its end. If the number is missing or zero, return None."""
     numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
     return max(numbers, default=0) or None
 
@@ -370,7 +370,7 @@ def _record(
     revises: int | None = None,
     data: dict[str, Any] | None = None,
 ) -> Move:
-    """Record a thought with the move. Later questions show only thoughts with a name."""
+    """Return the move to the stage `to` that records a thought. Later questions show only thoughts with a name."""
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
     return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 

@@ -1,22 +1,22 @@
-"""Planned thinking: keep a nested plan, evaluate the last thought, execute the next step, refine, conclude.
+"""Planned thinking: each thought evaluates the thought before, executes a step of a nested plan, and updates the plan.
 
-Seed 001, "Chain of Thought Node Design".
+The strategy implements the earlier design seed 001, "Chain of Thought Node Design".
 
 Algorithm, for a problem x, with thoughts t_i and the plan p_i after t_i:
 
     (t_1, p_1) ~ p(t, p | x)                      set up the plan, execute a step           think
     (t_i, p_i) ~ p(t, p | x, t_1, p_1, …)         judge t_{i-1}, execute the next step      think
-    p_i keeps the rules?                          checked in code; if not, asked again      think
-    next thought needed? continue, or y = t_i     the step executed was the conclusion      think → think
-    y                                             verified; refuted: concluded again        conclude
+    does p_i keep the rules?                      code checks; if not, ask again            think
+    is another thought needed? if not, y = t_i    no, once t_i executes the conclusion      think → think
+    y                                             verify y; if y is refuted, ask again      conclude
 
-*Differs from the seed*: The rules (`blocks/plan.py`) are enforced: a thought that breaks a rule is asked for again
-with the reason. A reply may omit unchanged steps of the plan. A question shows only the current plan with the thoughts.
-A plan without a conclusion gets one. If a thought ends the thinking before the conclusion is executed, the last thought
-is asked for. The solution is the result of the conclusion, or else the concluding thought, which need not evaluate its
-predecessor and may be the marked solution alone. The count of thoughts is limited, and the last question says so. If no
-reply is readable, the latest thought is the solution, unchecked. After a refutation, the model concludes again, up to
-`max_repairs` times.
+*Differs from the seed*: Code enforces the rules of plans (`blocks/plan.py`). If a thought breaks a rule, the model is
+asked again, with the reason. A reply may omit unchanged steps. A question shows all thoughts, but only the latest plan.
+If a plan has no conclusion, the code adds one. If a thought ends the thinking before it executes the conclusion, the
+model is asked for one last thought. The solution is the result of the conclusion. If there is none, it is the text of
+the concluding thought, which may be a marked solution without an evaluation. The count of thoughts is limited, and the
+question for the last allowed thought says so. If no reply is readable, but a step has a result, the latest thought is
+the solution, unchecked. After a refutation, the model concludes again, up to `max_repairs` times.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -79,7 +79,7 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """All thoughts, each with its plan, and the solution at the end."""
+    """The state of the strategy: all thoughts, each with its plan, and finally the solution."""
 
     options: Options
     thoughts: tuple[PlannedThought, ...] = ()
@@ -91,19 +91,19 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def room(self) -> int:
-        """How many thoughts are left. Each refuted solution adds one thought."""
+        """How many more thoughts are allowed. Each refutation of a solution allows one more thought."""
         return self.options.max_thoughts + len(self.final.objections) - len(self.thoughts)
 
     @property
     def is_over(self) -> bool:
-        """Whether the thinking is over: the last thought concluded, or no thought is left."""
+        """Whether the thinking is over: there is a solution, or no more thought is allowed."""
         return self.final.text is not None or self.room <= 0
 
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
     """Read a thought, restore the omitted steps of its plan, and check the plan's rules.
 
-    A text with a marked answer counts as the solution when the conclusion is the next step.
+    When only the conclusion is left, a text with a marked answer also counts as a thought: it is the solution.
     """
     reading = read_form(texts[-1], PlannedThought)
     concludes = rules.only_conclusion_left(state.plan) or state.room <= 1 or ask.facts["kind"] == "conclude"
@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. If it is missing, the next question asks for the form (after JSON) or for the mark."""
+    """Read the marked solution. If there is no mark, report the fault of the JSON or the missing mark."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -148,7 +148,7 @@ def think(s: State) -> Body:
 
 
 def conclude(s: State) -> Body:
-    """Verify the solution y. After a refutation, ask for another solution, up to the limit."""
+    """Verify the solution y. After a refutation, ask for another solution, up to `max_repairs` times."""
     thoughts: tuple[Thought, ...] = ()
     if not s.is_over:
         s, thought = yield from _ask_for_thought(s, _question(s, "conclude", REPAIR))
@@ -162,7 +162,7 @@ def conclude(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Ask for the last thought."""
+    """Allow one more thought, and ask for it as the last thought."""
     return go(_with_room_for_one(s), "conclude")
 
 
@@ -224,7 +224,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
 
 
 def _solution(state: State) -> str:
-    """Return the result of the conclusion, or else the concluding thought."""
+    """Return the result of the conclusion. If there is no result, return the text of the latest thought."""
     end = rules.conclusion(state.plan)
     result = (end.result or "").strip() if end is not None and end.is_done else ""
     return result or state.thoughts[-1].current_thinking.strip()
@@ -236,7 +236,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
     lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
     task = f"{task.format(number=number, before=number - 1)} {FORM}"
     question = state.build_question(SYSTEM, kind, lines, task)
-    # Only the current plan is shown, at the end, so that a question begins like the question before.
+    # The plan is at the end of a question, so that successive questions begin with the same text.
     plan = f"\n\nThe plan as it stands:\n{rules.format_plan(state.plan)}" if state.plan else ""
     return replace(question, prompt=question.prompt + plan)
 
@@ -260,7 +260,7 @@ _PLANNING = {
 
 
 def broken_rules(planning: Any) -> Iterator[str]:
-    """Yield the rules that the plan in a thought's data breaks."""
+    """Yield a sentence for each rule that the plan in a thought's data breaks."""
     try:
         plan = msgspec.convert(planning, tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError) as error:

@@ -1,15 +1,15 @@
-"""Profiles: strategies from papers. Each has a few prompts, and all share one mechanism.
+"""Profiles: strategies from papers. A few prompts define each profile, and all profiles share one mechanism.
 
     o_1, …, o_n ~ π(o | x, d)              list: subquestions, points, or questions about a draft d
-    r_i ~ π(r | o_i, …)                    work: each entry in order with the results before, or all in parallel
+    r_i ~ π(r | o_i, …)                    work: one entry after another with all earlier results, or all in parallel
     y ~ π(y | x, d, o_1, r_1, …, o_n, r_n) answer
 
 chain_of_verification   Dhuliawala et al. 2023, arXiv:2309.11495, factored: the questions are answered without the draft
-least_to_most           Zhou et al. 2022, arXiv:2205.10625: subquestions in order, each with the answers before it
-skeleton                Ning et al. 2023, arXiv:2307.15337: points written in parallel, joined unchanged
+least_to_most           Zhou et al. 2022, arXiv:2205.10625: each subquestion is answered with the earlier answers
+skeleton                Ning et al. 2023, arXiv:2307.15337: points are written in parallel and joined unchanged
 
 *Differs from the papers*: Instructions replace the examples. Lists are bounded. The answer has a mark. After a
-refutation, another answer is asked for, with the objection.
+refutation, the model is asked for another answer and sees the objection.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class WorkedOut(Struct, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The draft, the entries, their results, and the answer."""
+    """The state of a profile: the draft, the entries, their results, and the answer."""
 
     options: Options
     draft: str = ""
@@ -60,24 +60,24 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def material(self) -> tuple[str, ...]:
-        """The problem, the draft, and the results so far."""
+        """The problem, the draft, and the results so far, as parts of a question."""
         draft = (f"Draft:\n{self.draft}",) if self.draft else ()
         return (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
 
     @property
     def joined(self) -> str | None:
-        """The results as one text; None if every result was lost."""
+        """The results as one text. None if every result was lost."""
         return None if all(text.startswith(LOST) for text in self.worked) else "\n\n".join(self.worked)
 
     def ask(self, task: str, *shown: str, mark: str = "", wants_value: bool = False) -> Ask:
-        """Build a question about the shown material."""
+        """Build a question that shows the texts in `shown` and the objections so far."""
         facts = {"kind": "profile", "problem": self.problem}
         prompt = "\n\n".join([*filter(None, shown), *self.final.objections])
         return Ask(prompt, mark=mark, task=task, wants_value=wants_value, facts=facts)
 
 
 def pair_up(entries: Sequence[str], worked: Sequence[str]) -> str:
-    """Pair each finished entry with its result."""
+    """Return a text in which each finished entry is followed by its result."""
     return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(entries, worked, strict=False))
 
 
@@ -90,16 +90,16 @@ class ProfileDetails(AnswerDetails, total=False):
 
 
 class Profile(Struct, frozen=True):
-    """The definition of a strategy that has a few prompts.
+    """The definition of a strategy that makes a list of entries, works the entries out, and answers from the results.
 
     Attributes:
-        rows: The stages between the first and the last: draft (optional), list, entry and answer. Each has a
-            description, and a guidance that is also its question.
-        entry: The word for an entry in questions.
+        rows: Maps each stage to its description and its guidance. The guidance is also the question of the stage.
+            The stages are: write a draft (optional), list the entries, work the entries out, and answer.
+        entry: The noun for an entry in questions.
         mark: The instruction to mark the result of an entry.
-        in_order: Whether to work out entries in order, each with the problem and the earlier results. Otherwise all
-            entries are worked out in parallel, without the problem unless `joins` is set.
-        joins: Whether the answer joins the results unchanged.
+        in_order: Whether one entry is worked out after another, with the problem and the earlier results. Otherwise all
+            entries are worked out in parallel. In parallel, a question shows the problem only if `joins` is set.
+        joins: Whether the answer is the results, joined unchanged.
     """
 
     rows: dict[str, tuple[str, str]]
@@ -109,7 +109,7 @@ class Profile(Struct, frozen=True):
     joins: bool = False
 
     def write_draft(self, s: State) -> Body:
-        """Write the draft to check."""
+        """Ask for the draft, which later stages check."""
         (reply,) = yield from replies(s, ReasonedAnswer, s.ask(self._task(-4), *s.material, mark=MARKED))
         return go(replace(s, draft=reply.text), self._names[1], Thought(reply.text))
 
@@ -122,7 +122,7 @@ class Profile(Struct, frozen=True):
         return go(replace(s, entries=entries), self._names[-3], thought)
 
     def work(self, s: State) -> Body:
-        """Work out the next entry with the earlier results, or all entries in parallel. Note each missing result."""
+        """Work out the next entry, or all entries in parallel. For each missing result, note the reason."""
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
@@ -139,25 +139,25 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """Answer from all results, or join the results. After a refutation, ask for another answer."""
+        """Join the results if `joins` is set. Otherwise, or after a refutation, ask for an answer from all results."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
         return (yield from s.settle_answer(question, s.worked))
 
     def close(self, s: State) -> Move:
-        """Answer from the results so far. If the profile joins points, join the points so far."""
+        """Move to the answer, which then uses the results so far."""
         return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:
-        """Return the answer, or else the draft or the points so far."""
+        """Return the answer. If there is no answer yet, return the joined results or the draft."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         conclusion = state.conclude(document, so_far=state.joined if self.joins else state.draft)
         return conclusion.because(self._check(state), self._names[0], self._names[-3])
 
     def _check(self, state: State) -> str:
-        """Say in a sentence how the draft was checked. Empty if it was not checked."""
+        """Return a sentence that says how the draft was checked, or an empty text if the draft was not checked."""
         answered = sum(not text.startswith(LOST) for text in state.worked)
         if not state.draft or not answered:
             return ""
@@ -173,7 +173,7 @@ class Profile(Struct, frozen=True):
         return [*self.rows, "final_response"]
 
     def define(self, **parts: Any) -> Strategy[State, Options]:
-        """Build the strategy of the profile. `parts` are further members of `Strategy`."""
+        """Build the strategy. `parts` are other arguments of `Strategy`, such as `name` and `title`."""
         names = self._names
         answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
         fields = (Field.optional("entries", "texts", "The entries of the list.", minItems=1),)

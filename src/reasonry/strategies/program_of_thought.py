@@ -7,12 +7,12 @@ Algorithm, for a problem x and k programs:
 
     c_1, …, c_k ~ π(c | x), in parallel                           program_writing
     o_i = run(c_i), in the sandbox                                execution
-        c_i fails on an error, an example, or the verifier
+        an error, a wrong example or the verifier makes c_i fail
     c'_i ~ π(c | x, c_i, what failed), if all c_i failed          program_repair
     argmax_o Σ_i 1(o_i = o)                                       answer_selection
 
-*Differs from the papers*: Instructions replace the examples. A failed program goes back to its author with the
-error, for at most `rounds` rounds. A program may have to reproduce examples of input and output. Several programs vote.
+*Differs from the papers*: Instructions replace the examples. A failed program goes back to the model with the
+error, for at most `rounds` rounds. A caller may give examples that a program has to reproduce. Several programs vote.
 """
 
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ WRITE = f"""Write a Python program that works the answer out. Put the data of th
 names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \
 Leave to it whatever can be computed: never print a result that you found in your head. Where it runs: {WHERE_IT_RUNS}
 Reply with the program alone, in one ```python block."""
-"""Replaces the examples of arXiv:2211.12588, appendix. Their point is that the names of variables have a meaning."""
+"""Replaces the examples of arXiv:2211.12588, appendix, whose point is that variables have meaningful names."""
 
 EXAMPLES = """The program has a function solve(given) that returns the output for an input, and calls it for the \
 answer. It must reproduce these examples:
@@ -50,7 +50,7 @@ REPAIR = f"""Now write the whole program again, with this corrected. Where it ru
 Reply with the program alone, in one ```python block."""
 
 BY_HAND = "First work the answer out without a program, step by step."
-"""Our prompt, for a run that has no call left for another program."""
+"""Our prompt. It is for a run that has no call left for another program."""
 
 SHOWN_EXAMPLES = 20
 
@@ -73,14 +73,14 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The programs of all rounds. Each program is the only step of a draft, and its output is the draft's answer."""
+    """The state: the programs of all rounds. A program is the only step of a draft, and its output is the answer."""
 
     options: Options
     round: int = 0
     written: int = 0
-    """The number of programs of the last round."""
+    """How many programs the last round has."""
     closes: bool = False
-    """Whether no further program can be written."""
+    """Whether the run is closing, so that no other program can be written."""
 
     @property
     def last(self) -> tuple[Draft, ...]:
@@ -89,7 +89,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write(s: State) -> Body:
-    """Ask for programs c_i ~ π(c | x), or repairs c'_i ~ π(c | x, c_i, what failed). Drafts are `lost` until run."""
+    """Ask for programs c_i ~ π(c | x) or repairs c'_i ~ π(c | x, c_i, what failed). A draft is `lost` until its run."""
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
@@ -114,7 +114,7 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
 
 
 def execute(s: State) -> Body:
-    """Run each new program: o_i = run(c_i). A program fails on an error, an example or the verifier."""
+    """Run each new program, o_i = run(c_i). Check the outputs with the examples and the verifier."""
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
     inputs = [each.input for each in s.options.examples]
     tests = [f"[solve(given) for given in {inputs!r}]"] if inputs else []
@@ -144,7 +144,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """Choose argmax_o Σ_i 1(o_i = o). Without a valid program or another try, ask for the answer directly."""
+    """Choose argmax_o Σ_i 1(o_i = o). If no output is left and no program can follow, ask for the answer."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)
@@ -155,7 +155,7 @@ def select(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Give the best output so far, or ask for the answer after a failed repair."""
+    """Choose the best output so far. If there is none after a failed repair, ask for the answer."""
     can_ask = s.round > 1 and any(draft.steps for draft in s.last)
     return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
 
@@ -186,7 +186,7 @@ _WRITING: dict[str, Any] = {
     "read": read_program,
     "value": ProgramReply,
 }
-"""Members shared by the stages that write programs."""
+"""The arguments of `Stage` that are the same for both stages that write programs."""
 
 PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="program_of_thought",

@@ -1,34 +1,34 @@
 """Prove and refute: fresh readers try to refute the claims of a text or the proofs of solvers; a table decides.
 
-Based on the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a
-Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
+The method is based on the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025
+with a Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
 
-Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does it follow, what is missing):
+Algorithm, for a text x with claims c_1 … c_n and three lenses l (is c_i true, does c_i follow, what is missing):
 
-    c_1 … c_n ← given, or the claims that carry x, unchecked      claim_selection
-    c_i run, or settled by arithmetic or a verifier: no vote      claim_grouping
-    five claims or more: equal claims become one                  claim_grouping
-    v_i1, quote, reason ~ p(v | x, c_i, truth), each by itself    claim_attack
+    c_1 … c_n ← the given claims, or unchecked key claims of x    claim_selection
+    settle c_i without a vote by a run, arithmetic or a verifier  claim_grouping
+    if five or more are open: merge claims that say the same      claim_grouping
+    v_i1, quote, reason ~ p(v | x, c_i, truth), one call each     claim_attack
     if v_i1 does not confirm c_i: v_il for the other lenses       claim_attack
-    V_i ← the table of the v_il                                   claim_attack, verdict_table
+    V_i ← the table below, applied to the v_il                    claim_attack, verdict_table
 
-The table: a claim is `refuted` if two lenses fail it, or the lens of truth alone does. It is `confirmed` if no lens
-fails it and two lenses hold it, or if only the lens of truth was asked and holds it. Every other claim is `undecided`.
-A vote counts only with a reason, and a failing vote only with a quotation.
+The table: a claim is `refuted` if two lenses vote `fails` or if the lens of truth does. A claim is `confirmed` if no
+lens votes `fails` and two lenses vote `holds`. If only the lens of truth was asked, its `holds` is enough. Every other
+claim is `undecided`. A vote counts only if it has a reason, and a `fails` only if it also has a quotation.
 
 Algorithm, for a problem x with n solvers:
 
     y_1, …, y_n ~ π(y | x, angle_i), only the finished proofs            proof_writing
-    y_i with a false equation or a marked gap: refuted; a verifier rules proof_attack
-    v_1, … ~ p(v | x, y_i), blind to one another, until four of at most
-        five hold (`confirmed`), two fail (`refuted`), or neither is possible
-    y' ~ π(y | x, y_best, its holes), at most three times                proof_revision
-    the confirmed proof, or else the run abstains and lists the holes    answer_selection
+    refute y_i with a false equation or a marked gap; verify the others  proof_attack
+    v_1, … ~ p(v | x, y_i), at most five independent votes: four `holds`
+        confirm y_i, and two `fails` refute y_i; stop once this is settled
+    y' ~ π(y | x, y_best, its holes), at most `revisions` times          proof_revision
+    the confirmed proof; if there is none, abstain and list the holes    answer_selection
 
-*Differs from the paper*: Given claims are neither solved nor corrected. Three different lenses replace many equal
-attackers, since equal attackers find the same faults. No attacker sees a score, another attacker's verdict, or the
-author. There is no vote on claims settled by a verifier, a test or exact arithmetic. If every claim is refuted, the
-result has a warning, since an attacker that refutes everything says nothing.
+*Differs from the paper*: Claims of the caller are tested, but not corrected. Three different lenses replace many equal
+attackers, since equal attackers find the same faults. No attacker sees a score, the verdict of another attacker, or the
+author's name. There is no vote on a claim that a verifier, a run or exact arithmetic has settled. If every claim is
+refuted, the result has a warning, since the verdicts of attackers that refute everything are worthless.
 """
 
 import re
@@ -98,7 +98,7 @@ ANGLES: Final = (
     "Try small and extreme cases first, then generalize.",
     "Look for a quantity that stays the same, or for a contradiction.",
 )
-"""The angles of the solvers, in turn, so that their proofs differ."""
+"""The approaches that the solvers take in turn, so that their proofs differ."""
 SOLUTION = "A solution by someone else:\n{proof}"
 ATTACK_PROOF = f"""Try to refute it as an answer to the problem as it is worded: compute again, look for a \
 counterexample, for a step that does not follow, for a case that is left out.{VERDICT}"""
@@ -114,7 +114,7 @@ LENSES: Final = {
 }
 
 _VERDICTS: Final = ("refuted", "undecided", "confirmed")
-"""The verdicts on a claim, in the order shown."""
+"""The verdicts on a claim, in the order in which the result lists the claims."""
 _WORD: Final = re.compile(r"\W+")
 _SCORE: Final = lazy_pattern(
     r"\b(?:score|value[ds]?(?:\s+again)?|rat(?:ed|ing)|confidence)\s*[:=]?\s*(?:0?\.\d+|1\.0|\d{1,3}\s?%)\.?"
@@ -127,9 +127,9 @@ _QUOTED_CHARS: Final = 40
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
 GROUPED_FROM: Final = 5
-"""The least count of open claims that are grouped."""
+"""Claims are grouped if at least this many are open."""
 CONFIRM, REFUTE, VOTES = 4, 2, 5
-"""How many votes confirm a proof, how many refute it, and how many it gets at most."""
+"""How many votes confirm a proof, how many votes refute a proof, and how many votes a proof gets at most."""
 _FIRST_VOTES: Final = 3
 
 
@@ -167,12 +167,12 @@ class Attack(Struct, frozen=True):
     verdict: Annotated[Literal["holds", "fails", "unsure"], Meta(description="What was shown.")] = "unsure"
 
     def counts(self, text: str) -> bool:
-        """Whether the vote counts: it needs a reason, and a failure needs a quotation from the text."""
+        """Whether the vote counts. Every vote needs a reason, and a vote `fails` needs a quotation from the text."""
         return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
 
 
 class Claim(Struct, frozen=True):
-    """A claim, the vote of each lens, and the verdict of the table, or of a check that needs no vote."""
+    """A claim, the vote of each lens, and the verdict. The verdict is from the table, or from a check without votes."""
 
     text: str = field(name="claim")
     thought: int | None = None
@@ -182,16 +182,16 @@ class Claim(Struct, frozen=True):
     reason: str = ""
     quote: str = ""
     also: tuple[FoundClaim, ...] = ()
-    """Other claims that say the same, with their places."""
+    """The other claims that say the same. They were merged into this claim."""
 
     @property
     def place(self) -> str:
-        """The place of the claim as readers see it: `thought 3, `, or empty."""
+        """The place of the claim in a question, such as `thought 3, `. Empty if the claim is in no quoted thought."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
     @property
     def line(self) -> str:
-        """The verdict, the claim and the reason."""
+        """One line with the verdict, the claim and the reason."""
         return f"{self.verdict}: {self.place}{self.text} ({self.reason})"
 
 
@@ -203,12 +203,12 @@ class Proof(Draft, frozen=True, omit_defaults=True):
 
     @property
     def faults(self) -> list[str]:
-        """The holes found in the proof, and the reason why a verifier refuted it, if any."""
+        """The holes found in the proof. If a verifier refuted the proof, the reason is also in the list."""
         return [*self.holes, *filter(None, [self.why])]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The text and its claims, or the proofs of the solvers."""
+    """The state of the strategy: the text and its claims, or the proofs of the solvers."""
 
     options: Options
     claims: tuple[Claim, ...] = ()
@@ -217,23 +217,23 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def solves(self) -> bool:
-        """Whether the strategy writes proofs. If claims are given, it tests the claims instead."""
+        """Whether the strategy writes proofs. If the caller gives claims, the strategy only tests the claims."""
         return self.options.solvers > 0 and not self.options.claims
 
     @property
     def ranking(self) -> list[Proof]:
-        """The unrefuted proofs by status. Within a status, revisions come first, then earlier proofs."""
+        """The unrefuted proofs, best status first. Within a status, revisions come before first versions."""
         order = ("proved", "confirmed", "undecided", "open")
         found = (proof for proof in self.drafts if proof.status in order)
         return sorted(found, key=lambda proof: (order.index(proof.status), proof.repairs == 0))
 
     @property
     def best(self) -> Proof | None:
-        """The proof that a verifier or the readers confirmed."""
+        """The first proof that a verifier or the readers confirmed. None if there is no such proof."""
         return next((proof for proof in self.ranking if proof.status in ("proved", "confirmed")), None)
 
     def fail(self) -> Move:
-        """Return the move that ends the run without an answer, with all holes found in the proofs."""
+        """Return the move that ends the run without an answer. The detail of the move lists the holes of all proofs."""
         holes = "; ".join(dict.fromkeys(fault for proof in self.drafts for fault in proof.faults))
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
@@ -251,7 +251,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def receive(s: State) -> Move:
-    """Start with proofs if there are solvers, otherwise with the claims of x."""
+    """Start with proofs if the strategy solves a problem. Otherwise, start with the claims of x."""
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
@@ -259,7 +259,7 @@ def receive(s: State) -> Move:
 
 
 def select(s: State) -> Body:
-    """Take the given claims c_1 … c_n, or else ask for the unchecked claims on which x rests."""
+    """Take the claims c_1 … c_n of the caller. If there are none, ask for the unchecked claims on which x rests."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
@@ -298,7 +298,7 @@ def group(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """Get a vote v_il per lens and claim. The other lenses see only claims that the first lens did not confirm."""
+    """Ask for the votes v_il. The first lens votes on all open claims, the others only on unconfirmed claims."""
     first, *others = LENSES
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}
@@ -319,7 +319,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """Raise the failure if all questions failed, unless one of them failed only because its reply was unreadable."""
+    """If all questions failed, raise the first failure. If any reply arrived, even an unreadable reply, do nothing."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 
@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim without readers if it is marked as run, or if arithmetic or the verifier decides it."""
+    """Settle a claim without readers if its thought is marked as run, or if arithmetic or the verifier decides."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -354,7 +354,7 @@ def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
 
 
 def judge(problem: str, claim: Claim) -> Claim:
-    """Give a claim the verdict of the table, with the decisive reason and quotation."""
+    """Give a claim its verdict by the table at the top of this file, with the decisive reason and quotation."""
     counted = {lens: vote for lens, vote in claim.votes.items() if vote.counts(f"{problem}\n{claim.text}")}
     fails, holds = _sides(counted.values())
     if len(fails) >= 2 or counted.get("true") in fails:
@@ -372,7 +372,7 @@ def judge(problem: str, claim: Claim) -> Claim:
 
 
 def _sides(votes: Iterable[Attack]) -> tuple[list[Attack], list[Attack]]:
-    """Split votes into failures and confirmations."""
+    """Return the votes `fails` and the votes `holds`, as two lists."""
     fails, holds = ([vote for vote in votes if vote.verdict == side] for side in ("fails", "holds"))
     return fails, holds
 
@@ -416,13 +416,13 @@ def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
 
 
 def attack_proof(s: State) -> Body:
-    """Get votes v_1, … on the open proof that ranks first. Stay for more votes, or for the next proof."""
+    """Ask for votes v_1, … on the open proof that ranks first. Stay for more votes, or for the next open proof."""
     s = yield from s.verify()
     proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
         can_revise = s.best is None and s.revisions < s.options.revisions
         return go(s, "proof_revision" if can_revise else "answer_selection")
-    # Ask for as many votes as could decide now.
+    # Ask for the fewest votes that could decide the proof now.
     cast, (_, holds) = len(proof.votes), _sides(proof.votes)
     wanted = max(1, CONFIRM - len(holds)) if cast else _FIRST_VOTES
     shown, about = SOLUTION.format(proof=proof.text), f"proof-{proof.number}"
@@ -441,7 +441,7 @@ def attack_proof(s: State) -> Body:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Decide a proof by its votes, and collect the holes found. It stays open while further votes can decide it."""
+    """Decide a proof by its votes, and collect the holes found. A proof stays open while more votes can decide."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
     fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)
@@ -454,7 +454,7 @@ def count_votes(problem: str, proof: Proof) -> Proof:
 
 
 def revise(s: State) -> Body:
-    """Ask for a revision y' ~ π(y | x, y_best, its holes). The author sees the holes, but not the votes."""
+    """Ask for a revision y' ~ π(y | x, y_best, its holes). The solver sees the holes, but not the votes."""
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)

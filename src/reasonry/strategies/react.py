@@ -2,7 +2,7 @@
 
 Yao et al. 2022, "ReAct: Synergizing Reasoning and Acting in Language Models", arXiv:2210.03629.
 
-Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoughts, actions and observations:
+Algorithm, for thoughts â, actions a and observations o, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t):
 
     â_1 ~ π(· | problem)             first thought, with its actions              initial_reasoning
     a_t                              the actions of the latest thought            action_planning
@@ -10,12 +10,12 @@ Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoug
     c_{t+1} = (c_t, â_t, a_t, o_t)   appended, never rewritten                    observation_reception
     â_{t+1} ~ π(· | c_{t+1})         next thought, with actions or the answer     reasoning_update
     finish[answer], or t = limit?                                                 evaluation_checkpoint
-    answer                           asked for only at the limit                  solution_formulation
+    answer                           asked only if the turns ended without one    solution_formulation
 
-*Differs from the paper*: Actions are native tool calls if the provider supports them, else a JSON object (the paper's
-`Action: search[entity]` is read too). The answer has a mark. A turn may take several independent actions. Observations
-point out repeated actions and failures. Instructions replace the examples. At the limit of turns, the answer is asked
-for. The refutation of an answer becomes an observation.
+*Differs from the paper*: Actions are native tool calls if the provider supports them. Otherwise, they are a JSON
+object; the paper's `Action: search[entity]` is also readable. The answer has a mark. A turn may take several
+independent actions. Observations report repeated actions and failures. Instructions replace the examples. At the limit
+of turns, the model is asked for the answer. If a verifier refutes an answer, the objection becomes an observation.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ FEW = 3
 
 MAX_ACTIONS = 16
 STUCK = 3
-"""The answer is due once one action was taken this often, or once this many actions named unknown tools."""
+"""The model must answer once the same action was taken in this many turns, or this many actions named unknown tools."""
 TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
@@ -86,7 +86,7 @@ class TurnReply(Struct, frozen=True):
 
 
 class Interaction(Struct, frozen=True, omit_defaults=True):
-    """A thought, its actions, and their observations."""
+    """A turn: a thought, its actions, and the observations that follow."""
 
     thought: str
     actions: tuple[Action, ...] = ()
@@ -103,18 +103,18 @@ class Interaction(Struct, frozen=True, omit_defaults=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The context c_t, and the answer at the end."""
+    """The state of the strategy: the context c_t, and finally the answer."""
 
     options: Options
     turns: tuple[Interaction, ...] = ()
     answered_at_limit: bool = False
-    """Whether the answer was asked for at the limit of turns."""
+    """Whether the model was asked for the answer because the turns had ended without one."""
     tool_calls: int = 0
     calls_left: int | None = None
 
     @property
     def cards(self) -> tuple[ToolCard, ...]:
-        """The offered tools."""
+        """The tools that the model may call."""
         return cards_that_serve(self.options.tools)
 
     @property
@@ -130,7 +130,7 @@ def context(state: State) -> str:
 
 
 def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a turn: calls, or reasoning with a marked answer."""
+    """Read a turn, which has either calls of tools or reasoning with a marked answer."""
     reading = read_turn(state.cards, texts)
     if not isinstance(reading, Unreadable) and len(reading[0].actions) > MAX_ACTIONS:
         return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
@@ -138,7 +138,7 @@ def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, st
 
 
 def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer. An action is not an answer."""
+    """Read the answer. A reply with an action is unreadable, since no turn is left."""
     reading = read_turn(state.cards, texts)
     if isinstance(reading, Unreadable):
         return reading
@@ -150,7 +150,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """Build a stage that asks for a thought, â_{t+1} ~ π(· | c_{t+1}), unless it has an answer or no turn is left."""
+    """Build a stage that leads to the stage `to`. If a turn is left and no answer is known, it asks for â_{t+1}."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
@@ -170,7 +170,7 @@ def think(to: str) -> Callable[[State], Body]:
 
 
 def act(s: State) -> Body:
-    """Take each different valid action, o_t = environment(a_t), and append: c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    """Take each valid action once, o_t = environment(a_t). Append the observations: c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
     resolved = [resolve_action(s.cards, action) for action in turn.actions]
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
@@ -213,7 +213,7 @@ def record_observations(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """End the turns at finish[answer], at t = limit, or without progress. A refutation becomes an observation."""
+    """End the turns after an answer, at t = limit, or without progress. A refutation becomes an observation."""
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
@@ -222,14 +222,14 @@ def decide(s: State) -> Body:
 
 
 def _is_stuck(s: State) -> bool:
-    """Whether an action was taken in a third turn, or a third action named an unknown tool."""
+    """Whether the same action was taken in three turns, or three actions named unknown tools."""
     taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
     unknown = [each for turn in s.turns for each in turn.actions if card_named(s.cards, each.tool) is None]
     return max([*taken.values(), len(unknown)]) >= STUCK
 
 
 def formulate(s: State) -> Body:
-    """Settle on the answer. If there is none yet, ask for it and verify it."""
+    """Settle the answer. If there is no answer yet, ask for an answer and verify it."""
     if s.final.text is not None:
         return go(s, "final_response")
     (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "answer", LAST_CALL))
@@ -242,7 +242,7 @@ def formulate(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Answer from the observations so far. If there is an answer already, verify it."""
+    """If there is an answer, verify it. Otherwise, ask for an answer from the observations so far."""
     return go(s, "solution_formulation" if s.final.text is None else "evaluation_checkpoint")
 
 
@@ -254,7 +254,7 @@ class ReactDetails(Details):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer. If it was asked for at a limit, the reason names the limit."""
+    """Return the answer. If the turns ended without an answer, the reason says why they ended."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     reason, end = "repeated_actions", f"the same action came {STUCK} times"
     if state.is_spent:
@@ -295,7 +295,7 @@ _EXAMPLE = {
     "actions": [{"tool": "search", "arguments": {"query": "Emma"}}],
 }
 _TURN: dict[str, Any] = {"reply": TurnReply, "example": _EXAMPLE, "read": read_reply, "value": TurnRead}
-"""Members shared by the stages that take a turn."""
+"""The arguments of `Stage` that are the same for both stages that take a turn."""
 
 REACT: Strategy[State, Options] = Strategy(
     name="react",

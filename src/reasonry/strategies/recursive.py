@@ -1,19 +1,19 @@
 """Recursive language model: programs hold a long input in a variable and ask a model about pieces of the input.
 
-Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601. The depth is 1, since deeper recursion was slower and
-no better (arXiv:2603.02615).
+Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601. A sub-question writes no programs (depth 1), since
+deeper recursion was slower and no better (arXiv:2603.02615).
 
 Algorithm, for a question q about an input C that no call reads whole:
 
     c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})            exploration
     o_t = run(c_t, C), in the sandbox                             execution
         c_t asks sub-questions: a_j ~ π(a | q_j, piece_j)         sub_questions
-        c_t ends with final(y), no program is left, or none can be read
+        stop at final(y), or if no program is left or readable
     y, verified                                                   answer_formulation
 
-*Differs from the paper*: A program does not wait in the sandbox for answers. It ends where it needs an answer, and runs
-again with the answers so far. Between two runs of a program there is only data, so that a resumed run pays for nothing
-twice. The counts of programs and questions are limited, and the model is told the limits.
+*Differs from the paper*: A program does not wait in the sandbox for answers. It ends where it needs an answer, and then
+runs again with the answers so far. Only data exists between two runs of a program, so a resumed run repeats no paid
+call. The counts of programs and questions are limited, and the model is told the limits.
 """
 
 import ast
@@ -59,9 +59,9 @@ READ = (
 LOST = "(no answer: {})"
 PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
-"""How many characters are shown of the problem (if longer, its beginning and end), and of a program's output."""
+"""How many characters of the problem and of each output are shown. A longer problem is shown without its middle."""
 SHOWN_AGAIN_CHARS = 1_000
-"""The characters shown of the problem after the first program."""
+"""How many characters of the problem are shown after the first program."""
 MAX_CONTEXT_CHARS = 500_000
 
 _SIGNAL: Final = "<<signal>>"
@@ -108,21 +108,21 @@ class Options(AnswerOptions, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The programs with their outputs, the questions of the last program, and the answer."""
+    """The state: the programs with their outputs, the questions of the last program, and the answer."""
 
     options: Options
     programs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
-    """Answers to the questions of the last program, in order."""
+    """The answers so far to the questions of the last program, in order."""
     waiting: tuple[tuple[str, str], ...] = ()
     """The open questions of the last program, each with its piece of the input."""
     asked: int = 0
-    """The number of questions of all programs."""
+    """How many questions all programs have asked."""
 
     @property
     def context(self) -> str:
-        """The long input."""
+        """The long input: the option `context`, or the problem if the option is empty."""
         return self.options.context or without_quoted(self.problem)
 
 
@@ -156,7 +156,7 @@ def _question(s: State, task: str, mark: str = "") -> Ask:
 
 
 def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
-    """Read a program. A marked answer counts as a program that returns it."""
+    """Read a program. After the first program, a marked answer counts as a program that returns the answer."""
     marked = find_marked(texts[-1])
     if isinstance(marked, Marked) and s.programs:
         return ProgramReply(f"final({marked.answer!r})"), marked.mode
@@ -194,7 +194,7 @@ def _last_signal(printed: str) -> tuple[str, Any]:
 
 
 def _piece(context: str, place: Any) -> str:
-    """Return the piece of a question: a range of the context, or the program's own text."""
+    """Return the text that a question is about: a range of the context, or a text that the program made."""
     match place:
         case [int(start), int(length)]:
             return cut(context[start : start + length], PIECE_CHARS)
@@ -203,7 +203,7 @@ def _piece(context: str, place: Any) -> str:
 
 
 def answer_sub_questions(s: State) -> Body:
-    """Answer sub-questions in parallel: a_j ~ π(a | q_j, piece_j). The program is told if no questions are left."""
+    """Ask the sub-questions in parallel: a_j ~ π(a | q_j, piece_j). Beyond the limit, each answer is only a note."""
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
@@ -219,7 +219,7 @@ def answer_sub_questions(s: State) -> Body:
 
 
 def formulate(s: State) -> Body:
-    """Settle and verify the answer y. If no program gave an answer, ask for an answer from the outputs."""
+    """Settle and verify the answer y. If no program gave an answer, ask the model for an answer from the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
     return (yield from s.settle_answer(_question(s, FORMULATE, MARKED), s.outputs, best=best))
 
@@ -232,7 +232,7 @@ class RecursiveDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, the programs with their outputs, and the number of their questions."""
+    """Return the answer, the programs with their outputs, and how many questions the programs asked."""
     rounds = zip(state.programs, state.outputs, strict=False)
     programs = [{"program": program, "output": output} for program, output in rounds]
     details = {"programs": programs, "questions_asked": state.asked} | state.final.document

@@ -1,19 +1,19 @@
 """Refine: answer, check, and improve until the checks pass.
 
-Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651. Three or four rounds
-exhaust a repair loop: arXiv:2607.05197.
+Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651. A repair loop
+gains little after three or four rounds: arXiv:2607.05197.
 
 Algorithm, for a problem x:
 
     y ~ π(y | x)                                                        draft_generation
-    a verifier's verdict on y; if it is proved right, the run ends      answer_check
+    verify y; if y is proved right, the run ends                        answer_check
     f, r, r_best ~ judge(x, y, y_best): review and ratings
     y ~ π(y | x, y_best, f)                                             refinement
         until a rating is high enough, y stays the same, or the rounds are used up
-    the proved draft, else the best rated that is not refuted           answer_selection
+    the proved draft; if there is none, the best rated unrefuted draft  answer_selection
 
-*Differs from the papers*: A verifier's objection serves as feedback and costs no call. Feedback and ratings share a
-bounded reply. The best draft so far is kept: a refinement that is refuted or rated lower never replaces it.
+*Differs from the papers*: A verifier's objection serves as feedback and costs no call. Feedback and ratings come in a
+single bounded reply. The best draft so far is kept: a refinement that is refuted or rated lower never replaces it.
 """
 
 from collections.abc import Generator, Sequence
@@ -38,7 +38,7 @@ REVIEWS = """First review the candidates by all that the problem asks for, lengt
 and has to stay, where they contradict each other, and each error with its correction. Then rate each from 1 \
 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
 {{"reason": "…", "ratings": {{{ratings}}}}}"""
-"""The feedback of arXiv:2303.17651 and the digest of arXiv:2510.01123, section 3, in a single reply."""
+"""Asks in a single reply for the feedback of arXiv:2303.17651 and the digest of arXiv:2510.01123, section 3."""
 
 DIGEST_CHARS = 4_000
 """How many characters of a review the next round sees."""
@@ -58,23 +58,23 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The draft of each round, their ratings, and the feedback for the next round."""
+    """The state of the strategy: a draft for each round, the ratings of drafts, and the feedback for the next round."""
 
     options: Options
     ratings: dict[str, float] = field(default_factory=dict[str, float])
-    """The ratings by draft number."""
+    """Maps the number of a draft to its rating."""
     compared: tuple[int, ...] = ()
-    """The drafts in the last review: the new and the best earlier draft. Only ratings of one review are comparable."""
+    """The new draft and the best earlier draft of the last review. Ratings of different reviews are not comparable."""
     feedback: str = ""
     reason: str = ""
     lost: str = ""
-    """The reason why the last review was unreadable."""
+    """The reason why the last review was unreadable. Empty if the review was readable."""
 
     @property
     def ranking(self) -> list[Group]:
-        """The candidates, with the best rated candidate of the last review first.
+        """The candidates, best rating first. Candidates with an outdated rating, from an earlier review, come last.
 
-        An unrated candidate gets the middle rating, so that a revision ranks above a draft with a lower rating.
+        An unrated candidate counts as rated in the middle, so a revision ranks above a draft with a lower rating.
         """
 
         def rank(group: Group) -> tuple[bool, float]:
@@ -87,24 +87,24 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the proved draft, else the newest text of the first candidate."""
+        """The best draft so far: the proved draft or, if there is none, the newest draft of the first candidate."""
         if self.proved or not (ranking := self.ranking):
             return super().best
         return self.newest(ranking[0])
 
     def newest(self, group: Group) -> Draft:
-        """Return the newest text of a candidate."""
+        """Return the newest draft in a group of equal drafts."""
         return self.drafts[max(group.voters) - 1]
 
 
 def write_draft(s: State) -> Body:
-    """Draw y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
+    """Write y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
     s, drafts = yield from s.draw([(s.best, s.feedback)])
     return go(replace(s, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Verify the draft, review it if the options say so, and start another round while that may help."""
+    """Verify the draft, and let a judge review it if the options say so. Start another round while it may help."""
     s = yield from s.verify()
     found, is_last = s.ranking, len(s.drafts) >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
@@ -147,7 +147,7 @@ class RefineDetails(DraftsDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best draft so far, its rating, and the number of rounds."""
+    """Return the best draft so far, its rating, and how many rounds there were."""
     details: dict[str, Any] = {"rounds": len(state.drafts), "ratings": state.ratings}
     conclusion = state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
     best = state.best

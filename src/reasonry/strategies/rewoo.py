@@ -1,4 +1,4 @@
-"""ReWOO: make the whole plan first, then gather all evidence, then solve once, without reasoning in between.
+"""ReWOO: make the whole plan, then gather all evidence without reasoning in between, then solve the problem once.
 
 Xu et al. 2023, "ReWOO: Decoupling Reasoning from Observations for Efficient Augmented Language Models",
 arXiv:2305.18323.
@@ -6,15 +6,15 @@ arXiv:2305.18323.
 Algorithm, for task x, with plans P_i and evidence E_i:
 
     (P_1, E_1 = tool_1[input_1]), … ← Planner(x)        one question                   planning_phase
-    which E_j each input_i refers to                    the order they can run in      tool_call_specification
+    find which E_j each input_i refers to               this gives the order of calls  tool_call_specification
     E_i ← tool_i(input_i with E_j in place of #E_j)     independent calls in parallel  working_phase
     (P_1, E_1), …, (P_n, E_n)                           failed calls are marked        evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
 *Differs from the paper*: The plan is structured data, since native tool calls cannot refer to each other's results. The
-planner is told to distil passages before another call uses them, and the solver reasons first. A plan with an unknown
-tool, a dangling reference or a circle is requested again before any call. Independent calls run in parallel. A call
-that refers to failed evidence is skipped. After a refutation, another answer is requested, up to `max_repairs` times.
+planner is told to extract the facts of a passage for the next call. The solver reasons first. If a plan has an unknown
+tool, a dangling reference or a circle, the planner is asked again before any call. Independent calls run in parallel. A
+call that needs failed evidence is skipped. After a refutation, the solver answers again, up to `max_repairs` times.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ PLAN = """Now plan every call that the problem needs, before any is made, and do
 all others run at the same time. A search brings a long passage: an LLM call takes the fact out of it for the next \
 call. Reply with one JSON object:
 {{"calls": [{{"id": "#E1", "plan": "…", "tool": "{tool}", "input": "…" or {{…}}}}]}}"""
-"""The paper's planner (arXiv:2305.18323): `Plan: … #E1 = tool[input]`, LLM steps with "Given context: #E1"."""
+"""The paper's planner (arXiv:2305.18323) asks for `Plan: … #E1 = tool[input]`. LLM steps have "Given context: #E1"."""
 
 WORK = """This is one step of a larger plan. Now answer it exactly, and as briefly as it allows, from what is given \
 and what you know."""
@@ -60,8 +60,8 @@ and what you know."""
 
 SOLVE = """The plan was carried out; its evidence may be beside the point or missing. Now solve the problem: weigh the \
 evidence, rely on it before your memory, and write out every calculation."""
-"""The paper's solver (arXiv:2305.18323, appendix): "… some of these information contain noise so you should trust them
-with caution". That prompt asks for the answer at once."""
+"""The paper's solver prompt (arXiv:2305.18323, appendix) has "… some of these information contain noise so you should
+trust them with caution", and asks for the answer at once."""
 
 LLM = ToolCard(
     "LLM",
@@ -96,13 +96,13 @@ class WorkerReply(Struct, frozen=True, kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The plan, the evidence and the answer so far."""
+    """The state of the strategy: the plan, the evidence and the answer so far."""
 
     options: Options
     calls: tuple[PlannedCall, ...] = ()
     evidence: dict[str, Any] = field(default_factory=dict[str, Any])
     failed: dict[str, str] = field(default_factory=dict[str, str])
-    """The reasons for missing evidence, by id."""
+    """Maps the id of a call to the reason why its evidence is missing."""
 
 
 def plan(s: State) -> Body:
@@ -153,13 +153,13 @@ def read_plan(
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
-    """Return the calls that can run now: they are not settled, and all their evidence is available."""
+    """Return the calls that can run now: they have no result yet, and all evidence that they refer to is available."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 
 
 def work(s: State) -> Body:
-    """Run all ready calls, E_i ← tool_i(input_i). Stay while further calls can run."""
+    """Run all ready calls, E_i ← tool_i(input_i). Stay while more calls can run."""
     calls = ready(s)
     results = yield request(s, *(_effect(s, call) for call in calls), give_failures=True)
     evidence, failed = dict(s.evidence), dict(s.failed)
@@ -176,7 +176,7 @@ def work(s: State) -> Body:
 
 
 def collect(s: State) -> Move:
-    """Collect (P_1, E_1), …, (P_n, E_n). Give the reason for each call that did not run."""
+    """Collect (P_1, E_1), …, (P_n, E_n). Record the reason for each call that did not run."""
     failed = dict(s.failed)
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:

@@ -1,4 +1,4 @@
-"""Scratchpad: compute in small steps and write the state down after every one.
+"""Scratchpad: compute in small steps and write the state down after every step.
 
 Nye et al. 2021, "Show Your Work: Scratchpads for Intermediate Computation with Language Models",
 arXiv:2112.00114.
@@ -7,10 +7,10 @@ Algorithm, for an input x, with a computation whose state after i steps is s_i:
 
     s_0 ← the variables of x and their first values      asked                      scratchpad_initialization
     line_i, … ~ p(lines | x, s_0, line_1, s_1, …)        small operations           iterative_calculation
-    s_i ← s_{i-1} with what the lines changed            written down, all of it    state_tracking
-    is the result in s_i? or i = limit?                                             continuation_decision
+    s_i ← s_{i-1} with the changes of the lines          recorded in full           state_tracking
+    is the result in s_i, or is i = limit?                                          continuation_decision
     y ← read off s_n                                     asked only if the last     result_extraction
-                                                         line did not say it
+                                                         line did not state it
 
 *Differs from the paper*: Instructions replace the training on traces. A reply has any number of lines, and ends with
 the state as data or with the marked result. The engine keeps the state, so an omitted variable keeps its value. After a
@@ -45,20 +45,20 @@ SYSTEM = "You compute with a scratchpad."
 INITIALIZE = """Now set the scratchpad up: every variable that the computation needs, with its value at the start, and \
 the rule by which they change. Reply with one JSON object:
 {"stateVariables": {"name": value, …}, "rule": "…"}"""
-"""The head of a trace (arXiv:2112.00114, figure 2: "Input: 2 9 + 5 7")."""
+"""Asks for the head of a trace (arXiv:2112.00114, figure 2: "Input: 2 9 + 5 7")."""
 
 STATE = f"""After the last operation write down every variable as it is then: {{"name": value, …}}. Once they hold the \
 result, {MARKED[0].lower()}{MARKED[1:]}"""
 
 CALCULATE = """Now do the next operations, as many as you can be sure of: one a line, written out, each small enough \
 to be checked at a glance, and with values from the scratchpad alone."""
-"""The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
+"""Asks for lines of a trace. In the paper, each line has its state (arXiv:2112.00114, figure 2)."""
 
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
-"""The target of a trace. It is asked for only if the last line did not give it."""
+"""Asks for the target (the result) of a trace, but only if the last line did not give the target."""
 
 FINISH = "Now do what is left of the computation, as briefly as it allows, and give the result."
-"""Our prompt, for a run that has no result but has used up its steps or calls."""
+"""Our prompt. It is for a run that has no result but has used up its steps or calls."""
 
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"
@@ -89,7 +89,7 @@ class Operations(Struct, frozen=True, rename="camel"):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The scratchpad: its lines as text, and the variables after the last line."""
+    """The state of the strategy: the scratchpad's lines as text, and the variables after the last line."""
 
     options: Options
     lines: tuple[str, ...] = ()
@@ -109,12 +109,12 @@ def initialize(s: State) -> Body:
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations. Refuse a false equation once."""
+    """Read lines of operations. Refuse the first reply that has a false equation, so that the model tries again."""
     return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
 
 
 def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines that end with the variables as data, or with the result in its mark, or with both."""
+    """Read lines of operations that end with the variables as data, with the marked result, or with both."""
     reading = read_form(texts[-1], Operations)
     if not isinstance(reading, Unreadable):
         return reading
@@ -133,7 +133,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 
 def calculate(s: State) -> Body:
-    """Ask for lines, line_i, … ~ p(lines | x, s_0, line_1, s_1, …), and apply their changes to the state."""
+    """Ask for the next lines: line_i, … ~ p(lines | x, s_0, line_1, s_1, …). Then update the variables."""
     (reply,) = yield from replies(s, Operations, _question(s, "calculate", CALCULATE, STATE))
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
@@ -151,13 +151,13 @@ def track(s: State) -> Move:
 
 
 def decide(s: State) -> Move:
-    """Continue unless there is a result or no step is left."""
+    """Continue the calculation unless the result is known or no step is left."""
     ends = s.finished or s.steps >= s.options.max_steps
     return go(s, "result_extraction" if ends else "iterative_calculation")
 
 
 def extract(s: State) -> Body:
-    """Settle y: the result in the last line, the only variable of s_n, or else the reply to a question."""
+    """Settle y. Take the result from the last line or from the only variable of s_n. If neither has it, ask for y."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:
@@ -175,7 +175,7 @@ class ScratchpadDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result. If the limit of steps cut the computation, the reason says so."""
+    """Return the result. If the limit of steps ended the computation early, the reason says so."""
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None

@@ -6,17 +6,17 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 
     are follow-up questions needed? q_1                     asked                    problem_decomposition
     q_i                                                     recorded unchanged       sub_question_formulation
-    a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i)          by itself, or looked up  sub_question_answering
+    a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i)          asked, or looked up      sub_question_answering
     what follows for x from a_1 … a_i; q_{i+1}, or y        asked                    answer_integration
-    another one? or i = limit?                                                       completion_check
+    is there a q_{i+1}, and is i < limit?                                            completion_check
     y ~ p(y | x, q_1, a_1, …, q_n, a_n)                     asked at the limit only  solution_formulation
 
-As in the paper, the reply that needs no further question gives the final answer.
+As in the paper, the reply that needs no other question gives the final answer.
 
-*Differs from the paper*: Instructions replace the worked examples. Each turn is a reply of its own, so that a tool can
-answer. A reply is free text that ends with the next question as data, or with the marked answer. If a tool fails, its
-question stays unanswered, with a note. Without a follow-up question, the stages make no call. After a refutation,
-another answer is requested, up to `max_repairs` times.
+*Differs from the paper*: Instructions replace the worked examples. Each turn is a separate reply, so that a tool can
+answer. A reply is free text that ends with the next question as data, or with the marked answer. If a tool fails, the
+answer is a note with the reason. If no follow-up question is needed, the later stages make no call. After a refutation,
+the model is asked for another answer, up to `max_repairs` times.
 """
 
 from collections.abc import Sequence
@@ -40,20 +40,20 @@ SYSTEM = "You answer questions by way of simpler ones."
 
 ASKS_ON = f"""{MARKED} If one fact is missing for it, write {{"subQuestion": "…"}} instead: a question that can be \
 understood by itself."""
-"""The paper's "So the final answer is: …", here marked, and "Follow up: …", as data (arXiv:2210.03350, figure 3)."""
+"""Replaces "So the final answer is: …" with a mark, and "Follow up: …" with data (arXiv:2210.03350, figure 3)."""
 
 DECOMPOSE = """Are follow-up questions needed here? First say step by step what the answer rests on. Then give it, or \
 ask for the first fact that is missing."""
 
 SUB_ANSWER = f"Write the answer to the follow-up question alone, in a few words, {AROUND}."
 ANSWER_ONE = "First say what you know about the follow-up question. If you do not know its answer, say so."
-"""The paper's "Intermediate answer: …"."""
+"""Asks for the paper's "Intermediate answer: …"."""
 
 INTEGRATE = """First say step by step what follows for the question. Then give the answer, or ask for the next fact \
 that is missing."""
 
 SOLVE = "First say what follows from the intermediate answers for the question."
-"""The paper's "So the final answer is: …", asked for once the questions are used up."""
+"""Asks for the paper's "So the final answer is: …" once the questions are used up."""
 
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
@@ -101,7 +101,7 @@ class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The questions and answers so far, as text, and the open question."""
+    """The state of the strategy: the questions and answers so far, as text, and the open question."""
 
     options: Options
     lines: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, which ends with a question or the marked answer. Dots are no question. Refuse several questions."""
+    """Read a turn that ends with one question or with the marked answer. Dots alone do not count as a question."""
     found = read_form(texts[-1], FollowUp)
     if isinstance(found, Unreadable) or (found[1] != "json" and found[0].sub_question in (None, "", "…")):
         marked = read_form(texts, ReasonedAnswer)
@@ -140,11 +140,11 @@ def formulate(s: State) -> Move:
 
 
 def answer_question(s: State) -> Body:
-    """Answer q_i by the model, a_i ~ p(a | x, q_1, a_1, …, q_i), or by tool(q_i). Note a failure of the tool."""
+    """Answer q_i with the model, a_i ~ p(a | x, q_1, a_1, …, q_i), or with tool(q_i). If the tool fails, note why."""
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:
-        # No verifier checks a sub-answer, so an unmarked reply as a whole is the sub-answer.
+        # No verifier checks a sub-answer, so the whole text of an unmarked reply counts as the sub-answer.
         question = replace(_question(s, "sub_answer", ANSWER_ONE, SUB_ANSWER), wants_value=False)
         (reply,) = yield request(s, question)
         answer = _evidence(s, reply.value.sub_question_answer)
@@ -174,7 +174,7 @@ def decide(s: State) -> Move:
 
 
 def solve(s: State) -> Body:
-    """Settle the answer. If the last turn gave none, ask for y ~ p(y | x, q_1, a_1, …, q_n, a_n)."""
+    """Settle the answer. If the last turn gave no answer, ask for y ~ p(y | x, q_1, a_1, …, q_n, a_n)."""
     return (yield from s.settle_answer(_question(s, "answer", SOLVE, MARKED), s.lines))
 
 
@@ -185,7 +185,7 @@ class SelfAskDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer and its sub-questions."""
+    """Return the answer, and the sub-questions with their answers."""
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"

@@ -1,24 +1,24 @@
-"""Self-consistency: reason several times independently and take the answer of the majority.
+"""Self-consistency: reason several times independently, and take the most frequent answer.
 
 Wang et al. 2022, "Self-Consistency Improves Chain of Thought Reasoning in Language Models", arXiv:2203.11171.
-Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860. Confidence as
-weight: CISC, arXiv:2502.06233. The first m of k: short-m@k, arXiv:2505.17813. Free answers: arXiv:2311.17311.
+Early stopping is from Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860. Other
+options are from CISC (`weigh`, arXiv:2502.06233), short-m@k (`first`, arXiv:2505.17813) and arXiv:2311.17311 (`group`).
 
 Algorithm, for a question with up to m samples:
 
-    m, and how a path is drawn                                             multiple_path_sampling
-    (r_i, a_i) ~ P(r, a | prompt, question), in parallel, as many as       reasoning_path_execution
-        could settle the vote, until no further sample is worth drawing
+    decide on m, and on how to sample a path                               multiple_path_sampling
+    (r_i, a_i) ~ P(r, a | prompt, question), in parallel, in rounds of     reasoning_path_execution
+        just enough samples to settle the vote, until it is settled
     a_1, …, a_k, normalised                                                answer_collection
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
     argmax_a v(a); on a tie, the answer that reached this count first      majority_selection
 
-*Differs from the paper*: An instruction replaces the examples and asks for the answer at the end, or any other strategy
-draws the paths. A path without a readable answer is replaced. Sampling stops when the leader can no longer lose, which
-changes no answer. With `stop="beta"`, it stops when the leader has the majority with probability `confidence`. Refuted
-answers have no vote, and a proved answer ends the run. There are three more options: votes weighted by the confidence
-stated in each reply; a judge that groups free answers in a single call; and all paths at once, where the other paths
-are cancelled when the vote is decided or the first m have arrived.
+*Differs from the paper*: An instruction replaces the examples and asks for the answer at the end. Another strategy may
+write the paths. A path without a readable answer is replaced. Sampling stops when the leader can no longer lose, which
+does not change the answer. By default (`stop="beta"`), sampling also stops when the leader has the majority with
+probability `confidence`. A refuted answer has no vote, and a proved answer ends the run. `weigh` weighs each vote by
+the confidence that the reply states. `group` lets a judge group free answers in a single call. `at_once` and `first`
+start all paths at once, and cancel unfinished paths when the vote is decided or the first m paths have arrived.
 """
 
 import re
@@ -58,7 +58,7 @@ CONFIDENCE = (
     " After it write how certain you are of it, from 0 for a guess to 100, with <confidence> before the number and "
     "</confidence> after it."
 )
-"""The confidence is part of the reply (arXiv:2502.06233): another call would cost more than it gains."""
+"""Asks for the confidence in the same reply (arXiv:2502.06233), since another call would cost more than it gains."""
 
 GROUP = """Now put the answers together that say the same, whatever their wording; an answer that no other agrees with \
 is a group of its own. Reply with JSON, the numbers of each group:
@@ -70,7 +70,7 @@ GROUPED_CHARS = 2_000
 _CONFIDENCE = lazy_pattern(r"<confidence>\s*(\d{1,3})\b[^<]{0,20}</confidence>", re.IGNORECASE)
 
 LEAST_DRAWN_ANEW = 2
-"""The most unreadable samples that are replaced. If half of `samples` is more, that is the limit."""
+"""How many unreadable samples are replaced at most. If half of `samples` is more, half of `samples` is the limit."""
 
 REASON = "Reason step by step until the answer is certain."
 """Replaces the paper's examples, which reason before they answer."""
@@ -102,18 +102,18 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     @property
     def draws_all(self) -> bool:
-        """Whether all samples are drawn at once."""
+        """Whether the run starts all samples at once."""
         return self.at_once or self.first is not None
 
 
 class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
-    """A path, with its confidence from 0 to 1 if requested and stated."""
+    """The reply of a path. `confidence` is from 0 to 1, or None if the reply states no confidence."""
 
     confidence: float | None = None
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The answers so far, without paths that were cut off."""
+    """The state of the strategy: the answers so far. Paths that were cut off are left out."""
 
     options: Options
     unfinished: str | None = None
@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes for each remaining answer, the answer with the most votes or weight first."""
+        """The votes for each answer, most votes first. With the option `weigh`, the most weight comes first."""
         valid, merged = self.valid, dict[int, Vote]()
         owners = {number: place for place, group in enumerate(self.groups or ()) for number in group}
         for place, vote in enumerate(self.by_rule):
@@ -146,12 +146,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def by_rule(self) -> tuple[Vote, ...]:
-        """The votes without the judge's groups."""
+        """The votes as rules alone count them, without the judge's groups."""
         return tally([draft.answer for draft in self.valid], options_in(self.problem))
 
     @property
     def leader(self) -> str | None:
-        """The answer so far. With a verifier, it is the leader of the checked answers, or else the first answer."""
+        """The leading answer. With a verifier, only checked answers count or, if none is checked, the first answer."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
@@ -161,7 +161,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
-        """Return the weighted share of a vote. A voter's weight is the softmax of its confidence among all voters."""
+        """Return an answer's share of all weight. A voter's weight is the softmax of its confidence over all voters."""
         confidences = [draft.confidence for draft in self.valid]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
@@ -177,9 +177,9 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def width(self) -> int:
-        """How many samples to draw now: all, the option `window`, or the fewest that can settle the vote.
+        """How many samples to draw in the next round. The width is 0 once sampling is over.
 
-        The width is 0 once sampling is over.
+        The width is the count of all samples left, the option `window`, or the fewest samples that can settle the vote.
         """
         options, votes, remaining = self.options, self.votes, self.remaining
         answered = sum(bool(each.answer) for each in self.drafts)
@@ -205,29 +205,29 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         if self.options.weigh:
             votes = tuple(sorted(votes, key=lambda vote: -vote.count))
         likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
-        # Where the shortest wins a tie, a rival needs one vote less.
+        # With `first`, the shortest answer wins a tie, so a rival needs one vote less.
         return likely or is_settled(votes, remaining + (self.options.first is not None))
 
 
 def lead_confidence(first: int, second: int) -> float:
-    """Return the probability that the leader beats the runner-up in the long run: the Beta rule of arXiv:2305.11860.
+    """Return the probability that the leader beats the runner-up in the long run, by the Beta rule of arXiv:2305.11860.
 
-    With p ~ Beta(first + 1, second + 1), P(p > 1/2) is the regularised incomplete beta function
-    I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
+    `first` and `second` are their votes. For p ~ Beta(first + 1, second + 1), P(p > 1/2) is the regularised incomplete
+    beta function I½(second + 1, first + 1): the chance of more than `second` heads in first + second + 1 fair tosses.
     """
     tosses = first + second + 1
     return sum(comb(tosses, heads) for heads in range(second + 1, tosses + 1)) / (1 << tosses)
 
 
 def confidence(votes: Sequence[Vote]) -> float:
-    """Return the `lead_confidence` of the leader over the runner-up, or 0 without votes."""
+    """Return the `lead_confidence` of the leader over the runner-up, or 0 if there are no votes."""
     if not votes:
         return 0.0
     return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
 
 
 def sample_paths(s: State) -> Body:
-    """Draw the next paths (r_i, a_i) ~ P(r, a | prompt, question). Stay while another sample is worth drawing."""
+    """Sample the next paths (r_i, a_i) ~ P(r, a | prompt, question). Stay until sampling is over."""
     numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
@@ -252,7 +252,7 @@ def _path(state: State, sample: int) -> Effect:
     if options.over != PLAIN_WRITER or options.over_options:
         return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
-    # An unmarked path is asked once for its mark. To work it out again would not draw from the same question.
+    # After an unmarked path, ask once for the mark. A second solution would be a sample of another question.
     return Ask(
         f"Problem: {state.problem}",
         SYSTEM,
@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a path, which ends with a marked answer, or the judge's groups, which contain each answer exactly once."""
+    """Read a path, which ends with a marked answer, or the judge's groups. Each answer must be in exactly one group."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])
@@ -283,7 +283,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | U
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
-    """Add the drawn paths to the state. Paths that were cut off or have not arrived are left out."""
+    """Add the sampled paths to the state. Leave out the paths that were cut off or have not arrived."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, len(state.drafts) + 1):
         was_cut = isinstance(path, Finished) and path.status == "cancelled"
@@ -343,7 +343,7 @@ class SelfConsistencyDetails(Details):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the majority's answer so far, and the votes."""
+    """Return the leading answer and the votes."""
     votes, valid, proved = state.votes, state.valid, state.proved
     lost = [draft for draft in state.drafts if not draft.answer]
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]

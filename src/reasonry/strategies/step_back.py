@@ -5,16 +5,16 @@ arXiv:2310.06117.
 
 Algorithm, for a question x:
 
-    q' ← the more general question behind x            abstraction           abstraction
-    P ← the answer to q': principles, facts            in the same reply     principle_identification
-    which of P, why it applies, x set up with it       part of the solution  approach_selection, specific_application
-    y ~ p(y | x, q', P)                                reasoning             step_by_step_solution
-    does y agree with P and answer x?                  only with `check`     solution_verification
+    q' ← the more general question behind x            one question          abstraction
+    P ← the answer to q': principles and facts         in the same reply     principle_identification
+    choose a part of P that applies; set up x with it  in the next reply     approach_selection, specific_application
+    y ~ p(y | x, q', P)                                one question          step_by_step_solution
+    does y agree with P, and does y answer x?          only with `check`     solution_verification
 
 *Differs from the paper*: Instructions replace the worked examples. A mark around the answer replaces "The answer is …".
-The principle has its own question only if the first reply omits it. After a false equation between numbers, the model
-is asked once more. With the option `check`, the author checks the solution. The stage of the check also corrects a
-wrong solution, up to `max_repairs` times, since the table has no edge back to an earlier stage.
+If the first reply omits the principle, a second question asks for the principle. If a solution has a false equation
+between numbers, the model is asked once more. With the option `check`, the model checks its solution. The stage of the
+check also corrects a wrong solution, up to `max_repairs` times, since the table has no edge back to an earlier stage.
 """
 
 from typing import Annotated
@@ -49,16 +49,16 @@ ABSTRACT = """Now step back: ask the more general question whose answer would se
 definition, or the larger fact that it is a case of. Then answer that question in general: each principle or fact with \
 the conditions under which it holds. Leave the details of the problem aside. Reply with one JSON object:
 {"stepBackQuestion": "…", "generalPrinciple": "…"}"""
-"""Abstraction, arXiv:2310.06117, table 9: "What are the principles behind this question?"."""
+"""Replaces the abstraction prompt of arXiv:2310.06117, table 9: "What are the principles behind this question?"."""
 
 PRINCIPLE = """Now answer the step-back question in general: each principle or fact with the conditions under which it \
 holds. Leave the details of the problem aside. Reply with one JSON object:
 {"generalPrinciple": "…"}"""
-"""The second half of `ABSTRACT`, for a reply that leaves it out."""
+"""The second half of `ABSTRACT`. It is asked alone if the first reply has no principle."""
 
 SOLVE = """First solve the problem from the principle, step by step: say which part of it applies and why its \
 conditions are met, set the problem up with it, and work it out."""
-"""Reasoning grounded on the principle, arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
+"""Replaces the reasoning prompt of arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
 
 CHECK = """Now check the answer {answer} against the principle and its conditions, for units and magnitude, and \
 against the question. If it is wrong, give the corrected one, else null. Reply with one JSON object:
@@ -66,7 +66,7 @@ against the question. If it is wrong, give the corrected one, else null. Reply w
 """Our prompt. The paper has no check."""
 
 REPAIR = "Now solve the problem from the principle again, with this objection in mind."
-"""Our prompt, for another answer after the check or the verifier rejected an answer."""
+"""Our prompt. After the check or the verifier has rejected an answer, it asks for another answer."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -89,7 +89,7 @@ class Principle(Struct, frozen=True, rename="camel"):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The step-back question, the principle, the steps, and finally the answer y."""
+    """The state of the strategy: the step-back question, the principle, the steps, and finally the answer y."""
 
     options: Options
     question: str = ""
@@ -106,7 +106,7 @@ def abstract(s: State) -> Body:
 
 
 def identify(s: State) -> Body:
-    """Ask for the principle, P ~ p(P | x, q'), unless it came with q'."""
+    """If the reply with q' had no principle, ask for the principle: P ~ p(P | x, q')."""
     if not s.principle:
         (reply,) = yield from replies(s, Principle, _question(s, "principle", PRINCIPLE))
         s = replace(s, principle=reply.general_principle)
@@ -122,13 +122,13 @@ def solve(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Check whether y holds. If not, ask for y' ~ p(y | x, q', P, why)."""
+    """If an option asks for a check, check whether y holds. If y fails, ask for y' ~ p(y | x, q', P, why)."""
     path = (s.principle, *s.steps)
     return (yield from s.settle_checked_answer(_question, path, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move:
-    """Give the solution so far, even if it is doubted. Without one, solve the problem with the principle so far."""
+    """End with the solution so far, even if the model doubts it. If there is none, solve with the principle so far."""
     return s.close_unchecked() if s.final.can_be_given else go(s, "step_by_step_solution")
 
 
@@ -140,7 +140,7 @@ class StepBackDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, its principle and its check."""
+    """Return the answer, the principle, and the result of the check."""
     document = {"principle": state.principle or None, "steps": list(state.steps), **state.final.document}
     return state.conclude(document).because("", "principle_identification")
 

@@ -1,4 +1,4 @@
-"""Retries of runs whose processes died: a pause after each death, and a last attempt without other such runs."""
+"""Retries of runs whose processes died. A pause follows each death. Other such runs wait during a last attempt."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,16 +10,16 @@ MAX_DEATHS: Final = 5
 """How many processes may die in succession while they drive a run. Then the run is stopped."""
 
 RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
-"""The pauses in seconds after the first deaths, for all processes of the store. If a crash loop has another cause, it
-ends or continues during a pause without the run, which is then not to blame."""
+"""The pauses, in seconds, after the first to the fourth death. During a pause, no process of the store takes the job of
+the run. If processes keep dying nevertheless, the cause is not the run."""
 
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register a run with deaths while it is driven. The last attempt excludes other such runs, to identify the cause.
+    """Register a run with deaths while it is driven. At its last attempt, exclude other such runs, to find the cause.
 
     Args:
-        driven: The count of deaths of each such run that this process drives now.
+        driven: The death counts of the runs with deaths that this process drives now.
         since_s: Seconds since the last death. Infinite if the last process released the run.
 
     Raises:

@@ -45,7 +45,7 @@ class Jobs:
         self._at_work = Counter[str]()
         """How many jobs of each owner this process drives."""
         self._resting = dict[str, float]()
-        """The time of each job's next try, by the monotonic clock."""
+        """Maps each run whose job must wait to the time of the next try, by the monotonic clock."""
 
     async def take(self) -> None:
         """Drive jobs until the supervisor drains."""

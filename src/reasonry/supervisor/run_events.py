@@ -1,9 +1,9 @@
 """Events for followers of a run: a document for each line of its journal, and pieces of answers between the lines.
 
-Rule 1: a process folds a run once, in its drive. The drive's feed gives all readers the same event for each line; the
-        first reader makes it build its document. A follower folds the lines of other processes and of earlier drives.
-Rule 2: between lines, the feed sends pieces of answers to any number of readers. Each reader has a bounded queue, which
-        drops its oldest pieces.
+Rule 1: a process folds a run once, in its drive. The drive's feed gives all readers the same event for each line. The
+        event builds its document for the first reader. A `Follower` folds lines of other processes or earlier drives.
+Rule 2: between lines, the feed sends pieces of answers to its readers. Each reader has a queue of limited length. A
+        full queue drops its oldest pieces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..system.masking import SECRETS
 from ..text import cut
 
 MAX_TEXT_CHARS: Final = 16_000
-"""The length limit of a text in an event; the run's trace has the whole text."""
+"""The length limit, in characters, of a text in an event. The run's trace has the whole text."""
 
 MAX_ENTRIES: Final = 500
 """The length limit of a list in an event."""
@@ -50,7 +50,7 @@ class RunEvent:
     Args:
         id: The position in the journal, counted from 1 without gaps. None for an event outside the journal.
         kind: `begun`, `answered`, …
-        data: The document, or a function that builds it.
+        data: The document of the event, or a function that builds the document.
         result: The complete result, if the run has ended.
     """
 
@@ -62,7 +62,7 @@ class RunEvent:
 
     @cached_property
     def data(self) -> Data:
-        """The document."""
+        """The document of the event."""
         return self._data() if callable(self._data) else self._data
 
 
@@ -77,7 +77,7 @@ class Follower:
         self.seq = after
         """The position of the last event returned."""
         self._chain = journal.Chain(row.run_id)
-        """The chain up to the last line folded here."""
+        """The chain of the journal up to the last line that this follower has folded."""
         self._run: Run | None = None
         """The folded run. None before the first line, and from the first line that does not fit the strategy."""
 
@@ -114,7 +114,7 @@ class Follower:
 def _event(
     row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
 ) -> RunEvent:
-    """Build the event of an entry just after it was folded, with the current state of the run."""
+    """Build the event of an entry from the current state of the run, right after the entry was folded."""
     begins = isinstance(entry, Begun)
     facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
@@ -215,7 +215,7 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """The events of one drive up to line `seq`, and the pieces of answers between them, for any number of readers.
+    """Gives any number of readers the events of one drive up to line `seq`, and the pieces of answers between lines.
 
     Args:
         text: Whether to keep the pieces of answers for the first reader of text.
@@ -230,7 +230,7 @@ class Feed(Observer):
             self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
         self._early = FeedReader(text=True) if text else None
         self._known = [ref(self._early)] if self._early is not None else []
-        """Weak references to the readers, some of which are gone. A `WeakSet` takes several times as long to walk."""
+        """Weak references to the readers, some of which are gone. To iterate over a `WeakSet` takes much longer."""
         self._streams: dict[str, StreamedText] = {}
 
     @property
@@ -260,13 +260,13 @@ class Feed(Observer):
         self.wake()
 
     def events_after(self, seq: int) -> list[RunEvent] | None:
-        """Return the events after a position of the journal, or None if some are no longer kept."""
+        """Return the events after a position of the journal. If some of the events are no longer kept, return None."""
         kept = [event for event in self._events if (event.id or 0) > seq]
         return kept if len(kept) == self.seq - seq else None
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        # Masked without readers too: a later reader must not see the end of a secret key that began before.
+        # Text is masked even without readers: a later reader must not see the end of a secret key that began earlier.
         self._pass_text(effect_id, self._streams.setdefault(effect_id, StreamedText()).add(piece))
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -276,7 +276,7 @@ class Feed(Observer):
         self._pass(RunEvent(None, "retrying", data))
 
     def admit(self, reader: FeedReader) -> None:
-        """Add a reader; the first reader of text also receives the earlier pieces."""
+        """Add a reader. The first reader of text also receives the earlier pieces."""
         if reader.text and self._early is not None:
             reader.passing, self._early = self._early.passing, None
         if reader not in (readers := self._readers):
@@ -299,7 +299,7 @@ class Feed(Observer):
 
 
 class FeedReader:
-    """A reader's queue of events between the lines, each with the position of the line before it."""
+    """A reader's queue of events between lines. Each event is queued with the position of the line before the event."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()

@@ -1,7 +1,7 @@
 """The supervisor of one process: accepts runs, drives them in the background, and streams their events.
 
 The app that a method receives determines the owner. Runs of other owners do not exist for that app. The journal holds
-the complete state of a run, so nothing here has to survive the process.
+the complete state of a run, so the supervisor holds no state that has to survive the process.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ from .deaths import MAX_DEATHS, drive_apart
 from .run_events import Feed, FeedReader, Follower, RunEvent
 
 CUT_S: Final = 1.0
-"""Seconds that cut-off calls have to end when the process drains."""
+"""When the process drains, calls that are cut off have this many seconds to end."""
 
 MAX_RUNS: Final = 256
 """The most runs that are driven at once."""
 
 MAX_QUEUED: Final = 100_000
-"""The most waiting jobs. Further jobs are refused, and the client may retry later."""
+"""The most jobs that may wait. Additional jobs are refused, and clients may retry later."""
 
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""The reason of a run that was cancelled because its client disconnected. The run resumes when the client returns."""
+"""The termination detail of a run that ended because its client disconnected. It resumes when the client returns."""
 
 _log = logging.getLogger("reasonry")
 
@@ -60,17 +60,17 @@ class _Drive:
 class Supervisor:
     """Drives runs in the background.
 
-    A run begun as a job waits in the store for a worker, or for the process that takes jobs (see `Jobs`).
+    A run that begins as a job waits in the store for a worker, or for the process that takes jobs (see `Jobs`).
 
     Attributes:
-        draining: Whether the supervisor has stopped starting work.
-        has_job: Set when a job begins here, and when the supervisor drains.
+        draining: Whether the supervisor starts no more work, because the process is about to end.
+        has_job: An event that is set when a job may be waiting, and when the supervisor drains.
 
     Args:
         max_runs: The limit of runs driven at once.
         max_queued: The limit of waiting jobs.
         queued: Returns how many jobs were waiting a short time ago.
-        usd_a_day: Returns an owner's daily limit. None for no limit.
+        usd_a_day: Returns the daily limit of an owner in US dollars. None means that there is no limit.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Supervisor:
         self.has_job = asyncio.Event()
         self._queued, self._usd_a_day = queued, usd_a_day
         self._allowances: dict[str, Allowance] = {}
-        """The daily limits, by owner."""
+        """Maps each owner to the guard of the owner's daily limit."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
@@ -99,7 +99,7 @@ class Supervisor:
 
     @property
     def running(self) -> int:
-        """The number of runs driven now."""
+        """How many runs this process drives now."""
         return len(self._drives)
 
     def is_driven(self, run_id: str) -> bool:
@@ -121,16 +121,16 @@ class Supervisor:
     ) -> Accepted:
         """Accept a run and drive it in the background, unless the same request has already begun a run.
 
-        If this process dies, only a job continues by itself.
+        If this process dies, another process continues the run only if the run is a job.
 
         Args:
             fork: The part of another run to start from.
-            key: For a day, a repeated start by the same owner with this key returns the same run.
+            key: An idempotency key. For a day, another start by the same owner with this key returns the same run.
             text: Whether to keep pieces of answers from the start, for a client that is about to watch.
-            job: Options of a job, which waits in the queue. None to drive the run here.
+            job: Options that queue the run as a job. If None, this process drives the run.
 
         Raises:
-            OverloadedError: This process drives its limit of runs or drains, or the queue is full.
+            OverloadedError: This process drains or already drives `max_runs` runs, or the queue is full.
             ConflictError: As in `Engine.accept`.
             UsageError: `budget_exceeded`: the owner's daily limit is reached; `price_unknown`: a model has no price.
         """
@@ -168,12 +168,12 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume a run in the background. A run that ended by itself stays ended.
+        """Resume a run in the background. A run that concluded stays ended.
 
         The run may be paused, interrupted, or ended by a limit, a cancellation or an external failure.
 
         Args:
-            participants: The participants from now on. None means the recorded participants of the run.
+            participants: The participants from now on. None keeps the recorded participants of the run.
             text: As in `start`. The same applies to `job`.
 
         Raises:
@@ -196,12 +196,12 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background. Return a future for its result, or None for a run that has ended or is paused.
+        """Drive a job in the background. Return a future for the result, or None if the run has ended or is paused.
 
-        A job whose processes keep dying is stopped.
+        If the processes that drive the job keep dying, stop the run and return None.
 
         Raises:
-            ConflictError: Another process drives the run, or the run must wait for another run or its own pause.
+            ConflictError: Another process drives the run, or the run must wait for another run or the end of a pause.
             OverloadedError: As in `start`.
         """
         app = self._app.for_owner(owner) if owner else self._app
@@ -297,7 +297,7 @@ class Supervisor:
     # -- steering
 
     async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
-        """End a run as cancelled; the answers so far are kept.
+        """End a run as cancelled. The answers so far are kept.
 
         Raises:
             ConflictError: The run has already ended.
@@ -320,7 +320,7 @@ class Supervisor:
         self._wake(run_id)
 
     async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:
-        """Replace the named limits of an active run; earlier spending counts against them.
+        """Replace the named limits of an active run. Earlier spending counts against the new limits.
 
         Raises:
             UsageError: The budget limits dollars, but a price is unknown.

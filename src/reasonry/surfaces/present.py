@@ -1,6 +1,6 @@
-"""Presents errors and results: error codes as exit codes, HTTP statuses and documents; thoughts and usage as lines.
+"""Converts errors and results to the output that users and programs see.
 
-Every surface uses the tables of error codes in this module.
+The tables map each error code to an exit code and an HTTP status, for every surface of the engine.
 """
 
 import sys
@@ -69,14 +69,14 @@ def http_status(code: str) -> int:
 
 
 def exit_code_of(result: Mapping[str, Any]) -> int:
-    """Return the exit code for a run's result document: 0 if the run has no outcome yet."""
+    """Return the exit code for a run's result document. A run that has no outcome yet has the exit code 0."""
     if (outcome := result["outcome"]) is None:
         return 0
     return OUTCOME_EXIT_CODES.get(outcome, exit_code(result["termination"].get("code", "")))
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
-    """Return the JSON document that describes an error, with keys masked."""
+    """Return the JSON document of an error: `error`, with secret keys masked, and the members of `error.beside()`."""
     return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 
@@ -124,7 +124,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return a line for each action in a thought's data, then a line for each observation with its action."""
+    """Return a line for each action in a thought's data, then a line for each pair of an action and its observation."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
     for pair in brought if isinstance(brought, list) else ():
@@ -134,7 +134,7 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def end_text(run: Mapping[str, Any]) -> str:
-    """Describe the end of a run in one line: its outcome, followed by the termination's detail or else its reason.
+    """Describe in one line how a run ended, such as `stopped: max calls`: the outcome and, if known, the reason.
 
     Args:
         run: A document with `outcome`, `status` and `termination`.
@@ -150,7 +150,7 @@ def count_of(number: int, noun: str, plural: str = "s") -> str:
 
 
 def spend(document: dict[str, Any]) -> str:
-    """Format the usage of a run in a line: calls, rounds, tokens, dollars, time."""
+    """Return a line with the calls, rounds, tokens, dollars and time that a run has used."""
     usage = document["usage"]
     drawn = f" for {usage['samples']:,} samples" if usage["samples"] > usage["calls"] else ""
     parts = [count_of(usage["calls"], "call") + drawn, count_of(document["rounds"], "round")]

@@ -1,7 +1,7 @@
-"""Builds the report of a run, as blocks for a terminal, Markdown and HTML.
+"""Builds the report of a run as a list of blocks, which a terminal, a Markdown file or an HTML page can show.
 
-`outline` summarizes the work and its result from the strategy's part of the result document. `run_report` contains
-everything: problem, answer, outline, warnings, path and every thought. `markdown_page` escapes markup in the texts.
+`run_report` returns the whole report: the problem, the answer, the outline, the warnings, the path and every thought.
+`outline` returns only the blocks that summarize the work. `markdown_page` escapes any markup that the blocks contain.
 """
 
 import datetime
@@ -42,13 +42,13 @@ Block = Heading | Prose | Bullets
 
 
 def run_report(record: Record) -> list[Block]:
-    """Return the whole report of a run: title and problem, then the answer, then the work that led to it."""
+    """Return the whole report of a run: title and problem, then the answer, then the work that led to the answer."""
     trace: dict[str, Any] = {**record.result.document(), **record.head}
     return [*report_head(trace), *report_answer(trace), *report_work(record, trace)]
 
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the top of the report: title, end of the run, strategy, model, usage, run id, start, and problem."""
+    """Return the top of the report: title, end of the run, strategy, model, usage, run id, start time, and problem."""
     title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
     begun = datetime.datetime.fromtimestamp(trace["created_at_ms"] / 1000, datetime.UTC)
     facts = (
@@ -61,7 +61,7 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the answer. If there is none, return the reason, and the best answer so far if the run has one."""
+    """Return blocks with the answer. If there is no answer, they give the reason and the best answer so far, if any."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
     blocks: list[Block] = [Heading("Answer"), Prose(text)]
@@ -69,7 +69,7 @@ def report_answer(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
-    """Return the work of the run: reason for the result, the user's prompts, outline, warnings, path, thoughts."""
+    """Return blocks about the work: reason for the result, the user's prompts, outline, warnings, path, thoughts."""
     why, warnings = trace.get("why"), trace["warnings"]
     blocks: list[Block] = [Heading("Why"), Prose(why["text"])] if why else []
     for stage, prompt in trace.get("prompts", {}).items():
@@ -93,13 +93,13 @@ def thought_title(number: int, thought: Thought) -> str:
 
 
 def whole_thought(title: str, thought: Thought) -> list[str]:
-    """Return a whole thought as lines: the title, then its text (with its plan, if any) and its actions, indented."""
+    """Return a whole thought as lines: the title, then the text (with any plan), actions and observations, indented."""
     lines = [*thought.text.splitlines(), *present.action_lines(thought.data)]
     return [title, *(f"  {line}".rstrip() for line in lines)]
 
 
 def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
-    """Return the stages of a run in order, joined by arrows. A stage repeated in a row appears once, with its count."""
+    """Join the stages of a run with arrows. A stage that repeats directly gets a count: `plan → step ×3`."""
     stages = itertools.chain((edge[0] for edge in edges), [last])
     runs = ((stage, sum(1 for _ in same)) for stage, same in itertools.groupby(stages))
     return " → ".join(stage if times == 1 else f"{stage} ×{times}" for stage, times in runs)
@@ -109,7 +109,7 @@ def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
 
 
 def outline(document: Mapping[str, Any]) -> list[Block]:
-    """Return blocks that summarize the work and its result. A part that the result document lacks is left out."""
+    """Return blocks that summarize a result document: the plan, iterations, claims, ranking and findings in it."""
     blocks: list[Block] = []
     if plan := _text(document.get("plan_text")):
         blocks += [Heading("Plan"), Prose(plan)]
@@ -141,7 +141,7 @@ def _ranking_line(place: int, row: Mapping[str, Any]) -> str:
 
 
 def findings(document: Mapping[str, Any]) -> list[Block]:
-    """Return the findings in a result document: title, headline, synthesis, key findings, final answer, caption."""
+    """Return blocks with the findings of a result: title, headline, synthesis, key findings, final answer, caption."""
     heads = [text for name in ("title", "headline") if (text := _text(document.get(name)))]
     synthesis = document.get("synthesis")
     found = synthesis.get("key_findings") if isinstance(synthesis, Mapping) else None
@@ -182,7 +182,7 @@ def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]])
 
 
 def score_of(score: Any) -> str:
-    """Format the score of a plan as `87/100`. Return an empty text if the plan has no score."""
+    """Format the score of a plan as `87/100`. Return an empty string if the plan has no score."""
     return f"{round(score, 1):g}/100" if isinstance(score, int | float) else ""
 
 

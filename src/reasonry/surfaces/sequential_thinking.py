@@ -64,11 +64,11 @@ SESSIONS_DESCRIPTION = (
 )
 
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
-"""The recommended limit on the steps of an agent loop that uses the thinking tool, by phase."""
+"""For each phase of an agent's work: the recommended maximum number of steps in its loop with the thinking tool."""
 
 
 def loop_limit(phase: str) -> int:
-    """Return the recommended limit on the steps of an agent loop in a phase: design 20, research 15, analyse 1.
+    """Return the recommended maximum number of steps of an agent loop in a phase: design 20, research 15, analyse 1.
 
     Raises:
         UsageError: The phase is unknown. The error's `choices` lists the phases.
@@ -81,7 +81,7 @@ def loop_limit(phase: str) -> int:
 
 
 def thinking_input(strategies: Iterable[str]) -> Schema:
-    """Return the JSON schema of the thinking tool's arguments, in camel case.
+    """Return the JSON schema of the thinking tool's arguments, with the argument names in camel case.
 
     Args:
         strategies: The names of the strategies that the agent may choose.
@@ -93,7 +93,7 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
 
 
 def sessions_output() -> Schema:
-    """Return the JSON schema for the replies of the tool `sessions`, for all actions."""
+    """Return one JSON schema that covers the replies of the tool `sessions` to all of its actions."""
     items = {"type": "array", "items": {"type": "object"}}
     lists = ("sessions", "thoughts", "matches", "thought_history", "notices")
     properties: Schema = {
@@ -112,7 +112,7 @@ _CAMEL = {
     for name in form.__struct_fields__
 }
 _NAMING = ("field", "fields", "required")
-"""Members whose values are names of other members. These values are converted too."""
+"""Members whose values are names of other members. `in_camel_case` converts these values too."""
 
 
 async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], **how: Any) -> Schema:

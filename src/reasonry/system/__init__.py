@@ -1,4 +1,4 @@
-"""The process that runs an engine: its child processes and files, its secret keys, its installed packages.
+"""Services for the process that runs an engine: child processes and files, secret keys, installed packages.
 
 processes   starts child processes, and reads regular files that a user names
 masking     masks the secret keys of this process in records, logs and errors

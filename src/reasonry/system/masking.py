@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 MASK: Final = "***"
 LEAST_CHARS: Final = 4
-"""The minimum length of a key that is masked at all."""
+"""The minimum length of a key. A shorter key is never masked."""
 CERTAIN_CHARS: Final = 8
 """The minimum length of a key that is masked everywhere. A shorter key may be an ordinary word, so it is masked only in
 error messages, and only as a whole word."""
 WORD_CHARS: Final = 16
-"""A key that looks like words or a number and is shorter than this is treated as shorter than `CERTAIN_CHARS`."""
+"""If a key looks like words or a number and is shorter than this, it counts as shorter than `CERTAIN_CHARS`."""
 
 _NAMES = lazy_pattern(
     r"(?!REASONRY_TOKENS$)(?:.*_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH)S?",
     re.IGNORECASE,
 )
-"""Matches variables whose values are keys. `REASONRY_TOKENS` is left out: a server keeps only digests of tokens."""
+"""Matches variables whose values are keys, but not `REASONRY_TOKENS`: a server keeps only digests of tokens."""
 _HEADERS = ("auth", "key", "token", "secret", "cookie")
 _PATHS = ("/", "~", ".")
-"""The beginnings of file paths. A value that begins like a path is the path of a key file, and no key."""
+"""The beginnings of file paths. A value that begins like a path is the path of a key file, not a key."""
 _WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 
 _KEYLIKE = lazy_pattern(
@@ -96,23 +96,23 @@ class Secrets:
             self.keep(key)
 
     def mask(self, text: str, *, error: bool = False) -> str:
-        """Replace each registered key in a text by `***`. A JSON text remains valid JSON.
+        """Replace each registered key in a text with `***`. A JSON text remains valid JSON.
 
         Args:
-            error: Whether the text is an error message from outside. There, keys under `CERTAIN_CHARS` are masked too.
+            error: Whether the text is an error message from outside. If so, keys under `CERTAIN_CHARS` are masked too.
         """
         pattern = self._pattern_in_errors if error else self._pattern
         return text if pattern is None else pattern.sub(MASK, text)
 
     def mask_until(self, text: str, end: int) -> tuple[str, str]:
-        """Mask a text up to a position or to the end of a key there. Return the masked part and the unchanged rest."""
+        """Mask a text up to a position; a key across it is masked whole. Return the masked part and the rest as is."""
         for key in self._pattern.finditer(text) if self._pattern else ():
             if key.start() < end < key.end():
                 end = key.end()
         return self.mask(text[:end]), text[end:]
 
     def mask_data(self, value: T) -> T:
-        """Replace each registered key by `***` in all texts of plain data or a struct."""
+        """Replace each registered key with `***` in all strings of plain data or a struct."""
         return map_texts(value, self.mask) if self._certain else value
 
 
@@ -121,7 +121,7 @@ SECRETS = Secrets()
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return plain data or a struct with `change` applied to every text in it, including the keys of mappings."""
+    """Return plain data or a struct with `change` applied to every string in it, including the keys of mappings."""
     match value:
         case str():
             return change(value)
@@ -139,7 +139,7 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def mask_keylike(text: str) -> str:
-    """Replace words that look like secret keys by `***` in a text from outside. The text must not be long."""
+    """Replace words that look like secret keys with `***` in a text from outside. The text must be short."""
     return _KEYLIKE.sub(MASK, text)
 
 

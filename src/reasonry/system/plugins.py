@@ -1,11 +1,11 @@
 """Optional packages: the extras of this package, and plugins.
 
-Plugins are packages with strategies, tools, verifiers and models. They are found by entry points and loaded by name.
+Plugins are packages that add strategies, tools, verifiers and models. Entry points declare these parts of a package.
 
-Rule 1: discovery reads only the metadata of installed packages. A package's code runs only when a user names one of its
-        parts or lists all plugins.
+Rule 1: the search for plugins reads only the metadata of installed packages. A package's code runs only when a user
+        names a part of the package or lists all plugins.
 Rule 2: a part that fails to load is refused with the reason, and affects no other part.
-Rule 3: a part is named `PACKAGE/NAME`: the distribution's normalized name, and the name of the entry point. Therefore,
+Rule 3: a part's full name is `PACKAGE/NAME`: the distribution's normalized name and the entry point's name. Therefore,
         no package can replace a built-in part or another package's part.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KINDS: Final = {"strategies": "strategy", "tools": "tool", "verifiers": "verifier", "models": "model"}
-"""The last part of each entry point group, and the noun for its entries."""
+"""Maps the last part of each entry point group's name to the noun for an entry of the group."""
 
 _LOG = logging.getLogger("reasonry")
 
@@ -49,7 +49,7 @@ class Plugins:
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[str, str], tuple[Any, str]] = {}
-        """Each loaded part by kind and name, with an empty text; or None, with the reason why it cannot be used."""
+        """Maps a kind and a name to the loaded part and an empty text or, if loading failed, to None and the reason."""
         self._lock = threading.RLock()
 
     @cached_property
@@ -73,14 +73,14 @@ class Plugins:
         return rows
 
     def names(self, kind: str) -> list[str]:
-        """Return the full names of the plugins of a kind, without names that are illegal."""
+        """Return the full names of all plugins of a kind. Illegal names are left out."""
         return [name for each, name in self._points if each == kind and split_plugin(name) == (name, "")]
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
         """Load a part by its name.
 
         Args:
-            read: Converts the full name and the loaded object to the result, once. If it raises, loading has failed.
+            read: Converts the full name and the loaded object to the result. If `read` raises, loading has failed.
 
         Raises:
             UsageError: The name is unknown (`choices` has the names), or loading failed (code `plugin_failed`).
@@ -100,10 +100,10 @@ class Plugins:
         return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Load the plugin `PACKAGE/NAME`, call it with `TEXT`, and return the result, named by the full spec.
+        """Load the plugin of a spec `PACKAGE/NAME:TEXT`, and call it with `TEXT`. The result's `name` is the full spec.
 
         Args:
-            wrap: Converts the object from the plugin to the result. If it raises, opening has failed.
+            wrap: Converts the object that the plugin returns to the result. If `wrap` raises, opening has failed.
 
         Raises:
             UsageError: The plugin cannot be loaded (see `load`), or opening failed.
@@ -120,7 +120,7 @@ class Plugins:
         return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the full name of the plugin that a name in any spelling means, or the name itself if none fits."""
+        """Return the full name of the plugin with this name in any spelling. If none fits, return the name itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:
@@ -193,7 +193,7 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def _usable(kind: str, name: str, part: Any, why: str) -> Any:
-    """Return a part of a plugin. If `why` is not empty, raise an error: the part cannot be used for this reason."""
+    """Return `part`, a part of a plugin. If `why` is not empty, raise an error that gives `why` as the reason."""
     if not why:
         return part
     word = KINDS[kind]
@@ -216,7 +216,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     ),
     "telemetry": ("traces for OpenTelemetry", "opentelemetry.distro"),
 }
-"""The extras of this package, by name: the purpose of each, and the modules that show that the extra is installed."""
+"""Maps each extra of this package to its purpose and to the modules that are all present if it is installed."""
 
 
 def has_extra(extra: str) -> bool:
@@ -228,7 +228,7 @@ def has_extra(extra: str) -> bool:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that adds an extra to this installation, for the way in which the user installed it."""
+    """Return the command that adds an extra to this installation. The command depends on how Reasonry was installed."""
     origin = read_origin()
     if origin.get("dir_info", {}).get("editable"):
         return f"uv sync --inexact --extra {extra}"
@@ -238,7 +238,7 @@ def install_hint(extra: str) -> str:
 
 
 def read_origin() -> dict[str, Any]:
-    """Return the origin of this installation from `direct_url.json`, or an empty mapping without that file."""
+    """Return the origin of this installation from `direct_url.json`. Without this file, return an empty mapping."""
     try:
         return json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):

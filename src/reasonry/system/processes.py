@@ -1,6 +1,6 @@
 """Access to the operating system: child processes, and regular files that a user names.
 
-When the use of a child ends or is cancelled, a child that still runs is killed, together with its process group.
+If the use of a child ends or is cancelled while the child runs, the child is killed with its process group.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from ..errors import TooLargeError, UsageError
 from ..text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
-"""The amount of output at which a child is killed. Output beyond an `Output`'s own limit is only cut off."""
+"""A child that writes more output than this is killed. Output beyond the limit of an `Output` is only dropped."""
 _REAPED_S = 5.0
 """Seconds to wait until the system has ended a process that was killed."""
 _CLOSED_S = 0.1
@@ -94,7 +94,7 @@ class Output:
         return self.seen_bytes > len(self.kept)
 
     def text(self) -> str:
-        """Return the kept text."""
+        """Return the kept output as text."""
         return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
 
 
@@ -108,7 +108,7 @@ class ChildEnd(NamedTuple):
 async def run_child(
     command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
 ) -> ChildEnd:
-    """Run a program and write a task to its standard input. Kill the program at its time limit or if it floods.
+    """Run a program and write a task to its standard input. Kill it at the time limit or at `FLOOD_BYTES`.
 
     Args:
         reply: Collects the program's standard output.
@@ -196,7 +196,7 @@ async def end(child: Process, grace_s: float = 0) -> None:
 
 
 def send_signal(child: Process, name: str) -> None:
-    """Signal a running child and its group. On systems without groups, kill the child alone."""
+    """Send a signal to a running child and its process group. On systems without groups, kill only the child."""
     if child.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -215,7 +215,7 @@ async def _has_ended(child: Process, patience_s: float) -> bool:
 
 
 ProblemId = Annotated[str, msgspec.Meta(max_length=200)] | int
-"""The id of a line in a file of problems. Errors and tables show the id whole, so its length is limited."""
+"""The id of a line in a file of problems. Errors and tables show the whole id, so its length is limited."""
 Line = TypeVar("Line", bound=msgspec.Struct)
 Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -232,8 +232,8 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
         option: The option that named the file.
 
     Raises:
-        UsageError: The file is not regular or not readable; `file` in the details names it.
-        TooLargeError: The file exceeds the limit; `file` in the details names it.
+        UsageError: The file is not regular or not readable. The error's `file` names the file.
+        TooLargeError: The file exceeds the limit. The error's `file` names the file.
     """
     try:
         # Opening a device can trigger it, so a file that looks like a device is not opened.
@@ -258,12 +258,12 @@ def read_problems(
     """Parse a file of problems with a JSON object per line, and convert each line. Empty lines are skipped.
 
     Args:
-        form: The type of a line. It has an `id`, which defaults to the line's number.
+        form: The type of a line. If the `id` of a line is None, the line's number is its id.
         take: Converts a line, given the line's number and its parsed object.
         name: The name of the file in messages.
 
     Raises:
-        UsageError: The file is empty, or lines are broken, refused, or repeat an id (`lines` has the first ten).
+        UsageError: The file is empty, or lines are broken, refused, or repeat an id. `lines` names the first ten.
     """
     found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
     for number, text in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):

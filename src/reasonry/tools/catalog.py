@@ -18,7 +18,7 @@ from .python import PythonTool
 
 
 class Catalog:
-    """Tools by name. Callables become tools.
+    """The tools of a run, by name. Each callable becomes a tool.
 
     Raises:
         UsageError: Two tools share a name, or an entry is neither a tool nor a callable.
@@ -161,7 +161,7 @@ def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names of built-in tools and resources. No tool of a server may have such a name."""
+    """Return the names of built-in tools and resources. No tool of an MCP server may have such a name."""
     resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
     return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
 

@@ -1,9 +1,9 @@
-"""A command as a verifier: tests, a linter, a compiler. Its exit code is the verdict, its last lines are the reason.
+"""A command as a verifier: tests, a linter or a compiler. The exit code is the verdict; the last lines are the reason.
 
-The command runs in the current folder. It gets the answer on standard input and in the file `$REASONRY_ANSWER`. It can
-import a Python program in the answer as the module `answer`. In the sandbox, the command can read the current folder
-without its secrets, the answer, and the system's programs. It can write only to `/tmp` and `/dev/shm`, and has no
-network. The command runs outside the sandbox only if the user asks for that.
+The command runs in the current folder. It gets the answer on standard input and in the file `$REASONRY_ANSWER`. If the
+answer contains a Python program, the command can import the program as the module `answer`. In the sandbox, the command
+can read the answer, the system's programs, and the current folder except its secrets. It can write only to `/tmp` and
+`/dev/shm`, and has no network. The command runs without a sandbox only if the user chooses this.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ MAX_SECONDS: Final = 120.0
 MAX_OUTPUT_BYTES: Final = 1024 * 1024
 LAST_LINES: Final = 20
 LAST_CHARS: Final = 1_500
-"""The author of the answer sees at most this much of the end of the output."""
+"""The author of the answer sees at most this many lines and characters at the end of the output."""
 
 _READY: Final = "ready"
 _LIMITS: Final = (
     "ulimit -u 64 2>/dev/null || ulimit -p 64; (:) || exit; "
     f'echo {_READY}; ulimit -f 65536; ulimit -v 2097152; ulimit -t 180; exec "$@"'
 )
-"""The limits: processes in total; and for each process file blocks, KiB of memory, and processor seconds.
+"""A script that limits processes in total and, for each process, file blocks, KiB of memory and processor seconds.
 
-A kernel before 5.14 also counts processes outside the sandbox. Before the command runs, `(:)` tests for too many.
+A kernel before 5.14 also counts processes outside the sandbox. So `(:)` first tests whether another process can start.
 """
 _SCRATCH: Final = ("--perms", "1777", "--size", str(256 * 2**20), "--tmpfs")
 _SETPRIV: Final = "/usr/bin/setpriv"
@@ -55,7 +55,7 @@ _SYSTEM: Final = (
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
 )
 _PROGRAMS: Final = ("bin", ".bin", "sbin", "shims")
-"""Names of folders for programs. Such programs also need the folder above."""
+"""Names of folders that contain programs. Such programs also need the parent folder."""
 _NOT_RUN: Final = (126, 127)
 """Exit codes of a program that could not be started."""
 
@@ -64,9 +64,9 @@ SECRETS: Final = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
     *(".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".oci"),
 )
-"""Files and folders that are empty inside the sandbox. A pattern with a slash matches the end of the path."""
+"""Files and folders that appear empty inside the sandbox. A pattern with a slash matches the end of the path."""
 SECRETS_IF_IGNORED: Final = ("*.local", "*secret*", "*credential*", "*.key")
-"""Files that are empty inside the sandbox if `.gitignore` names them."""
+"""Files that appear empty inside the sandbox if a `.gitignore` names them."""
 _INSTALLED: Final = ("node_modules", "site-packages")
 """Folders of installed packages, which contain no secrets of a user."""
 
@@ -75,11 +75,11 @@ class CommandVerifier:
     """Runs a command on each final answer.
 
     Args:
-        text: The command in shell syntax. No shell runs it.
-        hides: Patterns of further files to empty inside the sandbox.
+        text: The command, with the quoting rules of a shell. No shell runs the command.
+        hides: Patterns of additional files that appear empty inside the sandbox.
 
     Raises:
-        UsageError: The program does not exist, or the folder is too large to mount.
+        UsageError: The program does not exist, or the current folder is `/` or the home folder.
         SandboxError: No sandbox is available.
     """
 
@@ -104,7 +104,7 @@ class CommandVerifier:
                              option="verifier")  # fmt: skip
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a final answer. An intermediate step is `unknown`.
+        """Check a final answer. The verdict on an intermediate step is `unknown`.
 
         Raises:
             SandboxError: The command was not run.
@@ -141,7 +141,7 @@ class CommandVerifier:
         return _verdict(ended.code, text, overran=ended.overran)
 
     def _walls(self, place: str, environment: dict[str, str], rules: int) -> list[str]:
-        """Return the bubblewrap arguments that precede the command; empty outside the sandbox."""
+        """Return the bubblewrap arguments that precede the command. Without a sandbox, there are none."""
         if self.bwrap is None:
             return []
         folders = dict.fromkeys([*_environments(self.words[0]), self.folder])
@@ -179,11 +179,11 @@ class CommandVerifier:
         *,
         installed: bool = False,
     ) -> Iterator[str]:
-        """Yield the paths in a folder that are empty inside the sandbox.
+        """Yield the paths in a folder that must appear empty inside the sandbox.
 
         Args:
             root: The mounted folder that contains `folder`.
-            ignored: Patterns of the `.gitignore` files above.
+            ignored: Patterns of the `.gitignore` files in parent folders.
             installed: Whether the folder belongs to installed packages, for which only the user's own patterns count.
         """
         if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
@@ -202,7 +202,7 @@ class CommandVerifier:
                     or (is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED))
                 )
                 if _is_named(entry.path, self.hides) or (looks_secret and not _is_environment(entry.path)):
-                    # A link may lead out of the sandbox.
+                    # A symbolic link may lead out of the sandbox.
                     if (place := os.path.realpath(entry.path)).startswith(f"{root}/"):
                         yield place
                 elif entry.is_dir(follow_symlinks=False):
@@ -233,7 +233,7 @@ def _ignored_above(folder: str) -> tuple[str, ...]:
 
 
 def _is_named(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a pattern matches the last part of a path or, if the pattern has a slash, more of its end."""
+    """Whether a pattern matches the last part of a path. A pattern with a slash is matched against the path's end."""
     path = path.lower()
     name = path.rpartition("/")[2]
     return any(
@@ -242,7 +242,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders of a program and of the Python beside it. Of the home folder, return only `bin` and `lib`."""
+    """Return the folders that a program and the Python next to it need: in the home folder, only `bin` and `lib`."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

@@ -17,7 +17,7 @@ from .results import cut_data
 Status = Literal["ok", "error", "timeout", "memory", "denied"]
 
 AT_ONCE = max(2, min(8, os.cpu_count() or 2))
-"""The most executions at a time on one event loop. Further executions wait."""
+"""How many executions may run at the same time on one event loop. Additional executions wait."""
 MAX_CODE_BYTES = 1024 * 1024
 
 _slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -31,13 +31,13 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 
 class ExecutionLimits(Struct, frozen=True):
-    """The limits of an execution. The host enforces them from outside as well.
+    """The limits of an execution. The host also enforces the limits on time and output from outside the sandbox.
 
     Attributes:
         max_seconds: Wall-clock seconds, 0.01 to 600.
         max_memory_mb: MiB of memory, 32 to 16,384.
-        max_output_bytes: Bytes kept of the output, and of the value; 64 bytes to 16 MiB.
-        max_processes: Processes and threads, in sandboxes that allow them; 1 to 256.
+        max_output_bytes: How many bytes of the output, and how many of the value, are kept: 64 bytes to 16 MiB.
+        max_processes: How many processes and threads may exist, in sandboxes that allow them: 1 to 256.
     """
 
     max_seconds: float = 10.0
@@ -57,10 +57,10 @@ class Execution(Struct, frozen=True):
     """The result of an execution.
 
     Attributes:
-        status: `denied` means that the sandbox refused an operation; `timeout` and `memory` name the limit reached.
+        status: `denied` means that the sandbox refused an operation; `timeout` and `memory` name the exceeded limit.
         value: The value of the last line as JSON data, if that line is an expression.
         stdout: The printed text, standard error included.
-        error: The fault, for the author of the code.
+        error: The error message, for the author of the code.
         truncated: Whether part of `stdout` or `value` was cut off.
     """
 
@@ -72,15 +72,15 @@ class Execution(Struct, frozen=True):
     sandbox: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Return the document that every surface shows."""
+        """Return the execution as JSON data, which every surface shows."""
         return asdict(self)
 
 
 class Sandbox(ABC):
-    """A place where code can do no harm. No execution sees an earlier execution.
+    """A place where code can do no harm. An execution cannot see earlier executions.
 
     Attributes:
-        name: The value of `--sandbox`.
+        name: The sandbox's name in the option `--sandbox`.
         description: The description of the sandbox's tool, for models.
     """
 
@@ -88,7 +88,7 @@ class Sandbox(ABC):
     description: str
 
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
-        """Run code and return its execution, even if the code fails. Cancellation ends the code.
+        """Run code and return its execution, even if the code fails. If the call is cancelled, the code ends.
 
         Args:
             code: The program. The value of its last expression becomes the value of the execution.
@@ -107,13 +107,13 @@ class Sandbox(ABC):
             try:
                 execution = await self._run(code, limits, Output(limits.max_output_bytes))
             except SandboxError:
-                # The code is not at fault, and the cause may have passed.
+                # Try once more: the code is not at fault, and the cause may have passed.
                 execution = await self._run(code, limits, Output(limits.max_output_bytes))
             return replace(execution, sandbox=self.name)
 
     @abstractmethod
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
-        """Run code whose limits are checked. Printed text goes to `output`."""
+        """Run code that `run` has checked. Printed text goes to `output`."""
 
     def unavailable(self, reason: str, **details: Any) -> SandboxError:
         """Return the error of a sandbox that cannot be used here."""
@@ -121,7 +121,7 @@ class Sandbox(ABC):
 
 
 def conclude(status: Status, output: Output, *, value: Any = None, error: str | None = None) -> Execution:
-    """Build an execution with every part bounded. The limit of the output bounds the value too."""
+    """Build an execution with bounded output, value and error. The limit of the output also bounds the value."""
     if output.flooded:
         status, value = "error", None
         error = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"

@@ -40,10 +40,10 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     """A passage of a document.
 
     Attributes:
-        source: The file as the user wrote it; for an absolute path, its last part.
-        score: The rank in a search: higher fits better. Comparable within one query only.
-        line: The first line in a text, from 1.
-        page: The page in a PDF, from 1.
+        source: The file's path as the user wrote it, but only the last part of an absolute path.
+        score: The relevance in a search. Higher is better. Scores of different queries are not comparable.
+        line: The first line of the passage in a text file, from 1.
+        page: The page of the passage in a PDF, from 1.
     """
 
     source: str
@@ -162,10 +162,10 @@ class Library:
 
     @classmethod
     def open(cls, paths: Sequence[str | Path]) -> Self:
-        """Read files: text, Markdown, PDF.
+        """Open a library of text, Markdown and PDF files.
 
-        A file with an absolute path is shown by its name, or by folder and name if two names are equal. So no path of
-        the machine reaches a model.
+        A file with an absolute path is shown by its name, or by folder and name if two names are equal. So no
+        absolute path reaches a model.
 
         Raises:
             UsageError: A file is missing, neither text nor PDF, or damaged.
@@ -186,7 +186,7 @@ class Library:
         return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
-        """Return the best passages, best first; none if no word of the query occurs."""
+        """Return up to `k` passages that contain a word of the query, best first."""
         words = list(dict.fromkeys(_WORD.findall(query.casefold())))
         if not words:
             return []
@@ -200,7 +200,7 @@ class Library:
             return [replace(self.all_passages[number], score=round(-score, 6)) for number, score in rows]
 
     def overview(self) -> dict[str, Any]:
-        """List the documents with the beginning of each; small documents are listed whole."""
+        """List the documents, each with its beginning. If all documents together are small, add their whole text."""
         documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
             row = {
@@ -215,7 +215,7 @@ class Library:
         return listed | {"passages": [passage.document() for passage in self.all_passages]}
 
     def close(self) -> None:
-        """Close the search index. The library cannot be searched after this."""
+        """Close the search index. After that, the library cannot be searched."""
         self._database.close()
 
     def __enter__(self) -> Self:

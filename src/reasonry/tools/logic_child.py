@@ -1,4 +1,4 @@
-"""Checks a claim with Z3 in a separate process. No module imports this file: an interpreter gets its text.
+"""Checks a claim with Z3 in a separate process. No module imports this file: an interpreter receives its text.
 
 Z3's native code may run out of stack or memory. A separate process can be killed without harm to other processes.
 """

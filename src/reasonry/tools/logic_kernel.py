@@ -1,4 +1,4 @@
-"""The formal half of logical deduction: claims checked with Z3.
+"""The formal half of logical deduction: check claims with Z3.
 
 A claim is proved if its negation contradicts its assumptions. A claim has this form::
 
@@ -6,9 +6,9 @@ A claim is proved if its negation contradicts its assumptions. A claim has this 
 
 or the same as SMT-LIB2 text: declarations, one `(assert …)` for each assumption, and `(prove …)`.
 
-Solvers accept more than logic, such as options that write files and commands that run forever. So claims are parsed
-here, by the solver's own rules for strings, symbols and comments. Only declarations, definitions and assertions reach
-the solver.
+Solvers accept more than logic, such as options that write files and commands that run forever. So this module
+parses claims, by the solver's own rules for strings, symbols and comments. Only declarations, definitions and
+assertions reach the solver.
 """
 
 import json
@@ -46,7 +46,7 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
     """The verdict on a claim.
 
     Attributes:
-        verdict: It is also `unknown` if the claim is unreadable or its assumptions contradict each other.
+        verdict: `unknown` also covers unreadable claims and claims whose assumptions contradict each other.
         counter_example: For `refuted`: values under which the assumptions hold and the claim fails.
         reason: The reason for `unknown`.
     """
@@ -57,10 +57,10 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
 
 
 async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> SolverVerdict:
-    """Check a claim. A bad claim never raises: its verdict is `unknown`, with the reason.
+    """Check a claim. A bad claim raises no error: its verdict is `unknown`, with the reason.
 
     Args:
-        claim: An object of the form above, its JSON text, or SMT-LIB2 text.
+        claim: An object with the members of `_Claim`, its JSON text, or SMT-LIB2 text.
         max_memory_mb: Z3's address space in MiB.
     """
     if not has_extra("logic"):
@@ -94,7 +94,7 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
 
 
 class UnreadableClaimError(ValueError):
-    """The text is not a claim in an accepted form. The message says why."""
+    """Raised if a text is not a claim in an accepted form. The message gives the reason."""
 
 
 class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,10 +108,10 @@ class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_claim(claim: Any) -> tuple[list[str], str]:
-    """Read a claim: a JSON object (or its text) of the form above, or SMT-LIB2 text with `(prove TERM)`.
+    """Read a claim: an object with the members of `_Claim`, its JSON text, or SMT-LIB2 text with `(prove TERM)`.
 
     Returns:
-        The commands that declare and assume, and the term.
+        The commands that declare symbols and assert assumptions, and the term to prove.
 
     Raises:
         UnreadableClaimError: The text has neither form, or contains a forbidden command.
@@ -153,7 +153,7 @@ def _text_of(claim: Any) -> str:
 
 
 def expressions(text: str) -> Iterator[str]:
-    """Yield the expressions of a text without comments and with one blank between tokens.
+    """Yield the expressions of a text without comments and with one space between tokens.
 
     Raises:
         UnreadableClaimError: Parentheses, strings or quoted symbols do not close.
@@ -188,7 +188,7 @@ class ClaimChecker:
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check a claim and return `{verdict, counter_example, reason}`."""
         values = dict(arguments)
-        # A whole SMT-LIB2 text, or the JSON of the object, may stand in place of the term.
+        # A whole SMT-LIB2 text, or the JSON of the object, may be given in place of the term.
         claim = values.get("claim")
         is_whole = isinstance(claim, str) and (claim.lstrip().startswith("{") or "prove" in claim)
         claim = claim if is_whole and len(values) == 1 else values

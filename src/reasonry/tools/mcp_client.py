@@ -29,9 +29,9 @@ from .results import fit_result, json_data
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
-"""Seconds for closing a connection. A server that this process started is killed earlier."""
+"""How many seconds closing a connection may take. A server that this process started is killed earlier."""
 CLEANUP_S = 1.0
-"""Seconds for a cancelled connection to clean up."""
+"""How many seconds a cancelled connection has to clean up."""
 MAX_PAGES = 100
 MAX_NAME_CHARS = 128
 MAX_LISTING_BYTES = 1024 * 1024
@@ -41,7 +41,7 @@ _SERVER_NAME = re.compile(r"[^\w.-]")
 
 
 class RemoteTool:
-    """One tool of a server."""
+    """A tool of an MCP server."""
 
     def __init__(self, server: McpClient, name: str, description: str, parameters: dict[str, Any]) -> None:
         self.server, self.name, self.remote = server, name, name
@@ -58,7 +58,7 @@ class RemoteTool:
 
 
 class McpClient:
-    """A connection to one server."""
+    """A connection to an MCP server."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -68,7 +68,7 @@ class McpClient:
         self._leave = asyncio.Event()
 
     async def open(self, timeout_s: float = OPEN_TIMEOUT_S) -> tuple[RemoteTool, ...]:
-        """Connect and list the tools.
+        """Connect to the server and list its tools.
 
         Raises:
             ToolError: The server cannot be started or reached, or does not answer as an MCP server.
@@ -128,7 +128,7 @@ class McpClient:
         """Call a tool and return JSON data of bounded size.
 
         Raises:
-            ToolError: The tool failed (in its own words), or the server failed.
+            ToolError: The tool failed (the message is the tool's), or the server failed.
         """
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
@@ -148,7 +148,7 @@ class McpClient:
         return fit_result(text if found is None else found["result"] if found.keys() == {"result"} else found)
 
     async def close(self) -> None:
-        """End the connection and the server started for it."""
+        """Close the connection. If this client started the server, end the server too."""
         self._leave.set()
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S))[0]:
             await self._cut()
@@ -177,11 +177,11 @@ async def mcp_tools(
 ) -> AsyncGenerator[list[RemoteTool], None]:
     """Open servers in parallel, provide their tools, and close the servers at the end.
 
-    A tool whose name is taken or used by two servers becomes `server.tool`. Servers that share a name are numbered.
+    If a tool's name is taken or two servers use it, the tool becomes `server.tool`. Servers of one name are numbered.
 
     Args:
         specs: Values of `--mcp`.
-        taken: Names of other tools, besides the built-in tools.
+        taken: Names of the caller's other tools. The names of built-in tools are always taken.
         open_within_s: The time limit for opening a server.
 
     Raises:
@@ -213,7 +213,7 @@ class _Arguments(Struct):
 
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the name, the description without invisible characters, and the argument schema of a listed tool.
+    """Check a tool that a server lists. Return its name, its description without invisible characters, and its schema.
 
     Raises:
         ToolError: The name or the schema exceeds a bound or has the wrong form.

@@ -1,7 +1,7 @@
-"""The targets of `--mcp`, and connections to MCP servers that bound the size of a message.
+"""The targets of `--mcp`, and connections to MCP servers with a limit on the size of a message.
 
-The SDK's own stdio transport accepts lines of any length; this transport drops a server whose message exceeds the
-limit. An unreadable reply makes its request fail. The end of the server's standard error is kept for the error message.
+The SDK's own stdio transport accepts lines of any length. This transport disconnects a server whose message exceeds the
+limit. If a reply is unreadable, its request fails. The end of the server's standard error is kept for error messages.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from ..system.processes import end, send_signal, split_words, start
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0
-"""How many seconds a server has to end by itself, and once more after it is told to end."""
+"""How many seconds a server has to end after its input is closed, and again after SIGTERM."""
 _STDERR_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
@@ -35,7 +35,7 @@ for _name in ("mcp.client", "mcp.shared"):
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
-    """The target of a connection: a URL, or else a command to start."""
+    """The target of a connection: the URL of a server, or the command that starts a server."""
 
     name: str = ""
     command: str = ""
@@ -94,7 +94,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
 
 
 class ServerProcess:
-    """A server that runs as a child process, with a few variables of the environment and the target's variables."""
+    """A server that runs as a child process. It gets a few environment variables, and the target's variables."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -104,7 +104,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """The probable reason for the server's end: the fault found here, or else the last line of standard error."""
+        """The probable reason for the server's end: `fault` or, without a fault, the last line of standard error."""
         written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return self.fault or written.strip()[-300:]
 
@@ -189,7 +189,7 @@ def _message(line: bytes) -> Any:
 
 @asynccontextmanager
 async def http_transport(target: McpTarget) -> AsyncGenerator[Any, None]:
-    """Connect over streamable HTTP, with bounded bodies."""
+    """Connect over streamable HTTP, with a limit on the size of a response body."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -42,7 +42,7 @@ def parameters_of(form: type[msgspec.Struct]) -> Mapping[str, Any]:
 
 
 def _unbound(function: Any) -> Any:
-    """Return the function inside a partial."""
+    """Return the function inside a `functools.partial`. Return any other function unchanged."""
     return function.func if isinstance(function, functools.partial) else function
 
 
@@ -72,7 +72,7 @@ class PythonTool:
         self.parameters = parameters_of(self.form)
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function and return its result as JSON data. Its exceptions become `ToolError`."""
+        """Call the function and return its result as JSON data. Exceptions of the function become `ToolError`."""
         values = self._read(arguments)
         try:
             value = await call_anywhere(f"tool {self.name}", self.function, **values)
@@ -97,7 +97,7 @@ class PythonTool:
 
 
 async def call_anywhere(name: str, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """Await a coroutine function; run any other function in a thread and await an awaitable result."""
+    """Await a coroutine function. Run any other function in a thread, and await an awaitable result."""
     called = getattr(function, "__call__", None)  # noqa: B004
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(*values, **named)
@@ -120,7 +120,7 @@ def _form(name: str, function: Callable[..., Any], notes: Mapping[str, str]) -> 
         kind = _usable_type(hints.get(parameter.name, Any))
         if parameter.name in notes:
             kind = Annotated[kind, msgspec.Meta(description=notes[parameter.name])]
-        # The function's own default is used; the form only needs to know that there is one.
+        # The function's own default is used; the form only needs to know that there is a default.
         default = () if parameter.default is parameter.empty else (_default(parameter.default),)
         fields.append((parameter.name, kind, *default))
     return msgspec.defstruct(name.replace(".", "_").replace("-", "_"), fields, kw_only=True)
@@ -160,7 +160,7 @@ def _default(value: Any) -> Any:
 
 
 async def in_thread(name: str, function: Callable[..., T], *values: Any, **named: Any) -> T:
-    """Run a function in a thread and pass on its result or its exception.
+    """Run a function in a thread. Return its result or raise its exception.
 
     The thread is a daemon: unlike a thread of a pool, it cannot delay the end of the process. If the caller is
     cancelled, the thread is abandoned.

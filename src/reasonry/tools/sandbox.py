@@ -33,7 +33,7 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
-    """Try each sandbox and return whether it works here."""
+    """Try each sandbox. Return a row for each sandbox: whether it works here and, if not, the reason."""
     rows: list[dict[str, Any]] = []
     for name in SANDBOXES:
         try:
@@ -53,7 +53,7 @@ class PyExecutor:
     """The tool that runs code from a model or a person.
 
     Args:
-        sandbox: The sandbox, by default `monty`. Calls fail while it is unavailable; no code runs unsandboxed.
+        sandbox: The sandbox, by default `monty`. While it is unavailable, calls fail: no code runs unsandboxed.
     """
 
     name = "py_executor"
@@ -66,7 +66,7 @@ class PyExecutor:
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Run the code and return its execution.
 
-        The result contains no times or ids, so a question that shows it stays the same if the code runs again.
+        The result contains no times or ids. So a question that shows the result is the same if the code runs again.
 
         Raises:
             ToolError: The code is empty.

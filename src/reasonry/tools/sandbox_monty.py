@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GRACE_S = 1.0
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _FINDING = threading.Lock()
-"""The lock while Monty finds its binary, because CPython 3.11 fills `sysconfig` without a lock of its own."""
+"""Held while Monty finds its binary, because CPython 3.11 fills `sysconfig` without a lock of its own."""
 
 
 class MontySandbox(Sandbox):
@@ -131,7 +131,7 @@ def _status(error: Exception, limits: ExecutionLimits) -> tuple[Status, str]:
         case MontyRuntimeError():
             return _kind(error.exception()), error.display("traceback")
         case _:
-            # The code cannot be parsed, or this side gave up, for example on a value that it cannot accept.
+            # The code cannot be parsed, or this process gave up, for example on a value that it cannot accept.
             cause = error.exception() if isinstance(error, MontyError) else error
             return "error", f"{type(cause).__name__}: {error}"
 

@@ -1,7 +1,7 @@
 """The program inside the bubblewrap sandbox: it drops its rights, runs the code, and writes the result.
 
-It runs on Linux only. The package never imports it: a bare interpreter (`-I -S -c`) gets its text, so it uses the
-standard library alone. The host trusts its output no more than the output of the code itself.
+The program runs on Linux only. No module imports this file: a bare interpreter (`-I -S -c`) receives the text, so the
+program uses only the standard library. The host trusts its output no more than the output of the code itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DENIALS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENET
 
 
 def give_up(task: dict[str, Any]) -> None:
-    """Drop every right and set every limit. A failure ends the process."""
+    """Drop all privileges and set all limits. A failure ends the process."""
     import resource
 
     if os.getuid() == 0:
@@ -127,7 +127,7 @@ def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
 
 
 def main() -> None:
-    """Read the task from standard input and answer on standard output, which the code cannot reach."""
+    """Read the task from standard input and write the result to standard output, which the code cannot reach."""
     task = json.load(sys.stdin)
     channel = os.dup(1)
     os.dup2(2, 1)

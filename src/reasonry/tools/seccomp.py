@@ -16,7 +16,7 @@ _X32 = 0x40000000
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST_ARGUMENT = 0, 4, 16
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""For each machine: the kernel's number for it, and its column in `_DENIED`."""
+"""Maps each machine type to the kernel's number for it, and to its column in `_DENIED`."""
 
 _CLONE, _CLONE3 = (56, 220), 435
 
@@ -69,7 +69,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 
 
 def filter_program(machine: str | None = None, only: Collection[str] = ()) -> bytes | None:
-    """Return the filter in the kernel's form, or None for a machine whose call numbers are unknown.
+    """Return the filter in the kernel's binary format, or None for a machine whose call numbers are unknown.
 
     Args:
         only: The calls to deny. Defaults to every call forbidden in a sandbox.
@@ -83,7 +83,7 @@ def filter_program(machine: str | None = None, only: Collection[str] = ()) -> by
         _do(_EQUAL, architecture, 1, 0),
         _do(_RETURN, _KILL),
         _do(_LOAD, _AT_NUMBER),
-        # The x32 ABI has further numbers for the same calls.
+        # The x32 ABI has additional numbers for the same calls.
         _do(_ATLEAST, _X32, 0, 1),
         _do(_RETURN, _ERRNO | _EPERM),
     ]

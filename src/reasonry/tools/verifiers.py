@@ -41,7 +41,7 @@ NO_NUMBERS = "no numbers of a puzzle can be read in the problem"
 
 
 class ArithmeticVerifier:
-    """Follows the moves of a number puzzle exactly.
+    """Checks candidates for a number puzzle by following their moves exactly.
 
     Args:
         target: The number to reach. The problem states the numbers to use.
@@ -52,7 +52,7 @@ class ArithmeticVerifier:
         self.name = f"arithmetic:{self.target}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a candidate. An unreadable candidate is `unknown`."""
+        """Check a candidate. If the problem has no readable numbers, the verdict is `unknown`."""
         numbers = read_numbers(claim.problem)
         if numbers is None:
             return Verified("unknown", NO_NUMBERS)
@@ -117,7 +117,7 @@ class JsonSchemaVerifier:
         self._validator = kind(schema, registry=Registry())
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a final answer. An intermediate step is `unknown`."""
+        """Check a final answer. The verdict on an intermediate step is `unknown`."""
         if not claim.final or not claim.path:
             return Verified("unknown", "only final answers are held to the schema")
         try:
@@ -134,10 +134,10 @@ class JsonSchemaVerifier:
 
 
 class TypeVerifier:
-    """Checks an answer against a type; the run's own verifier checks everything else.
+    """Checks an answer against a type. The run's own verifier checks everything else.
 
     Args:
-        kind: A value of `solve`'s `output_type`.
+        kind: A type, as in the argument `output_type` of `solve`.
     """
 
     def __init__(self, kind: Any, own: Verifier | None) -> None:
@@ -158,8 +158,8 @@ class CallableVerifier:
     """Calls a Python callable `(problem, path)`, with an optional third parameter `final`.
 
     The callable checks every candidate, intermediate steps included. `final` says whether the candidate claims to be
-    the answer. `True` proves the candidate right and ends the run. `False` proves it wrong. So does a text, which gives
-    the reason. `None` means `unknown`. A `Verified` is used unchanged. Any other value is a failure of the callable.
+    the answer. `True` proves the candidate right and ends the run. `False` proves it wrong. A text also proves it wrong
+    and is the reason. `None` means `unknown`. A `Verified` is used unchanged. With any other value, the callable fails.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -182,7 +182,7 @@ class SandboxedVerifier:
     """Runs `verify(problem, path)` of a Python file in a sandbox, with an optional third parameter `final`.
 
     The return values mean the same as for `CallableVerifier`. An exception, a reached limit or a denied operation
-    is a failure.
+    counts as a failure of the verifier.
 
     Raises:
         UsageError: The file cannot be read, is not Python, or has no `verify`.
@@ -238,7 +238,7 @@ def _failure(why: str) -> Verified:
 
 
 def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
-    """Return a warning if the verifier has nothing to check in a problem, else an empty text."""
+    """Return a warning if the verifier has nothing to check in a problem. Otherwise, return an empty text."""
     if isinstance(verifier, ArithmeticVerifier) and read_numbers(problem) is None:
         return f"the verifier {verifier.name} has nothing to check: {NO_NUMBERS}"
     return ""
@@ -264,7 +264,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
     Args:
         environ: The environment variables, for `REASONRY_VERIFIER_HIDES`. Defaults to the variables of the process.
-        hides: Patterns of files to empty inside the sandbox of a command.
+        hides: Patterns of files that appear empty inside the sandbox of a command.
 
     Raises:
         UsageError: The verifier is unknown or its file cannot be read; `choices` has the forms.

@@ -1,6 +1,6 @@
-"""Generated data sets with exact judges: the same problems on every machine.
+"""Generated data sets with exact judges. Every machine generates the same problems.
 
-Each file has `make`, the generator of a data set, and perhaps its judge `is_right`. The table below has the rest.
+Each file has the generator of a data set (`make`). Some files also have a judge (`is_right`). See `DATASETS` for all.
 
 Rule 1: an item depends only on the data set's name and version, the seed, the level and the item's index. A set of 20
         items thus equals the first 20 items of a set of 50.
@@ -22,14 +22,14 @@ LEVELS = (1, 2, 3)
 
 
 class Dataset(Struct, frozen=True):
-    """A generator of problems, and the judge of their answers.
+    """A data set: a generator of problems, and a judge of the answers to these problems.
 
     Attributes:
         measures: The ability that the problems test.
-        make: Makes a problem, which has no id yet, from a random generator and a level.
-        needs: A key of `COMPARED`, which selects the default strategies to compare.
+        make: Makes a problem without an id. The arguments are a random generator and a level.
+        needs: The kind of the problems. `COMPARED` has the default strategies for each kind.
         tools: The tools that the problems mention.
-        version: A count that grows whenever `make` changes its problems.
+        version: The version of the problems. It increases whenever `make` begins to make different problems.
     """
 
     name: str

@@ -10,7 +10,7 @@ Step = tuple[str, int]
 
 
 def make(random: Random, level: int) -> Item:
-    """Make a chain of 3, 6 or 9 operations, with numbers of up to 2, 3 or 4 digits, for level 1, 2 or 3."""
+    """At level 1, 2 or 3, make a chain of 3, 6 or 9 operations on numbers of up to 2, 3 or 4 digits."""
     value, steps = draw_chain(random, 3 * level, level + 1)
     task = write_chain(value, steps)
     for step in steps:
@@ -19,7 +19,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step]]:
-    """Draw a first number and the operations. Numbers have up to `digits` digits, but factors have one digit."""
+    """Choose a random start and random operations. Factors have one digit, other numbers have up to `digits` digits."""
     start, *numbers = (random.randint(11, 10**digits - 1) for _ in range(length + 1))
     signs = random.choices(list(WORDS), k=length)
     return start, [
@@ -38,4 +38,4 @@ def carry_out(value: int, sign: str, number: int) -> int:
 
 
 is_right = reads_the_same(number_in)
-"""Whether the last number of a candidate is exactly the right number."""
+"""The judge: whether the last number in an answer is exactly the right number."""

@@ -8,7 +8,7 @@ from .arithmetic import Step, carry_out, draw_chain, write_chain
 
 
 def make(random: Random, level: int) -> Item:
-    """Ask whether a derivation of 3, 6 or 10 steps is right. Half of the derivations are right."""
+    """Ask whether a derivation of 3, 6 or 10 steps (at level 1, 2 or 3) is right. About half of them are right."""
     start, steps = draw_chain(random, (3, 6, 10)[level - 1], 3)
     is_sound = random.random() < 0.5
     shown = derive(start, steps, None if is_sound else random)
@@ -23,8 +23,8 @@ def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
     """Write a derivation, one step per line.
 
     Args:
-        random: Chooses one error in a step after the first step: in the step's result (`slip`), in its first number
-            (`copy`), or in its operation. The steps after the error are right. None for a derivation without error.
+        random: Chooses a step after the first step, and the error in this step: a wrong result (`slip`), a wrong first
+            number (`copy`), or a wrong operation. All other steps are right. If None, the derivation has no error.
     """
     wrong_at = random.randrange(1, len(steps)) if random else None
     fault = random.choice(("slip", "copy", "operation")) if random else ""
@@ -43,4 +43,4 @@ def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
 
 
 is_right = reads_the_same(lambda text: set(re.findall(r"\b(?:yes|no)\b", text.lower())))
-"""Whether a candidate says the right word, `yes` or `no`, and not the other word too."""
+"""The judge: whether an answer contains the right word (`yes` or `no`) and does not contain the wrong word."""

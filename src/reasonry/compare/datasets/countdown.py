@@ -9,7 +9,7 @@ from .game24 import write_puzzle
 
 
 def make(random: Random, level: int) -> Item:
-    """Make a target of 10 to 999 from 4, 5 or 6 numbers. All intermediate results are positive whole numbers."""
+    """Choose 4, 5 or 6 numbers and a target from 10 to 999. All results in the solution are positive whole numbers."""
     while True:
         large = random.sample((25, 50, 75, 100), random.randint(1, 2))
         numbers = [*large, *(random.randint(1, 10) for _ in range(level + 3 - len(large)))]

@@ -1,7 +1,7 @@
 """`facts` and `facts_text`: questions that combine several facts about fictional people and places.
 
-In `facts`, a tool looks up the facts. In `facts_text`, one long text before the question contains them. The facts are
-generated, so that no model has read them before.
+In `facts`, a tool looks up the facts. In `facts_text`, a long text before the question contains the facts. The facts
+are generated, so that no model has read them before.
 """
 
 from itertools import permutations
@@ -19,7 +19,7 @@ _people, _towns, _rivers = _names[:60], _names[60:80], _names[80:]
 PEOPLE = {name: (_world.choice(_towns), _people[at - 1]) for at, name in enumerate(_people)}
 """The town of birth and the mentor of each person."""
 TOWNS = {name: (river, str(_world.randint(1100, 1800))) for name, river in zip(_towns, _rivers, strict=True)}
-"""The river of each town, and the year in which it was founded."""
+"""The river of each town, and the year in which the town was founded."""
 
 
 def look_up(name: str) -> str:
@@ -39,7 +39,7 @@ def look_up(name: str) -> str:
 
 
 def _ask(random: Random, level: int) -> tuple[str, str]:
-    """Return a question and its answer. The answer takes a chain of 2, 3 or 4 facts that begins with a person."""
+    """Return a question about a person and its answer, which needs a chain of 2, 3 or 4 facts (at level 1, 2 or 3)."""
     person = phrase = random.choice(_people)
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"
@@ -57,7 +57,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def make_text(random: Random, level: int) -> Item:
-    """Ask a question after a text of all facts, in random order."""
+    """Write all facts in random order, and then ask a question that needs some of the facts."""
     question, answer = _ask(random, level)
     facts = random.sample([look_up(name) for name in (*PEOPLE, *TOWNS)], len(PEOPLE) + len(TOWNS))
     return Item(f"{' '.join(facts)}\n\n{question}", answer)

@@ -1,7 +1,7 @@
-"""Runs and sessions in a PostgreSQL database, shared by any number of processes and computers.
+"""A store in a PostgreSQL database, which any number of processes and computers can share.
 
-The work on rows is the same as in the SQLite store. This package has the differences: the address, the connections,
-the SQL dialect, the jobs, and the text index.
+The code that reads and writes rows is the same as for the SQLite store. This package has only the differences, which
+are the address, the connections, the SQL dialect, the jobs, and the text index.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from .transactions import LONG_S, PostgresDatabase
 
 
 class PostgresStore(RowStore):
-    """A store in a PostgreSQL database. At first use it connects and creates missing tables.
+    """A store in a PostgreSQL database. At first use, the store connects to the database and creates missing tables.
 
     Args:
-        url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; see `Address` for its parameters.
+        url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; see `Address` for the parameters of the URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -31,7 +31,7 @@ class PostgresStore(RowStore):
     workers = reads(jobs.workers)
 
     async def put_missing_jobs(self) -> int:
-        """Queue every unattended run that has no job, and return how many there were."""
+        """Queue every unattended run that has no job, and return how many runs were queued."""
         return await self._postgres.write(jobs.put_missing, LONG_S)
 
     async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:

@@ -1,4 +1,4 @@
-"""The address of a PostgreSQL store: its URL, and the part of it that is safe to show."""
+"""Reads the URL of a PostgreSQL store, and makes a name of the URL that is safe to show."""
 
 import re
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ class Address(NamedTuple):
     """The address of a store.
 
     Attributes:
-        url: The URL for the client library, possibly with a password.
+        url: The URL for the client library. It may contain a password.
         name: The URL without its secret parts, which is safe to show.
-        schema: The database schema that contains the store's tables.
-        allows_unsafe: Whether the server may acknowledge writes that a crash can undo.
+        schema: The database schema that contains the store's tables (parameter `reasonry_schema` of the URL).
+        allows_unsafe: Whether the server may acknowledge writes that a crash can undo (`reasonry_unsafe_commit=1`).
     """
 
     url: str

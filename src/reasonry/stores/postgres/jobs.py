@@ -1,7 +1,7 @@
-"""The jobs of a PostgreSQL store: runs that wait for a worker, in procrastinate's tables in the store's schema.
+"""The jobs of a PostgreSQL store. A job tells a worker to drive a run until the run ends or pauses.
 
-A run and its job are thus written in one commit, and a single database has everything to back up. A job means "drive
-this run until it ends or pauses". The worker that performs jobs is in `queues`.
+Jobs are in the tables of the package procrastinate, in the store's schema. A run and its job are thus written in one
+commit, and a backup of this database has all data. The worker that performs jobs is in `queues`.
 """
 
 from collections.abc import Set as AbstractSet
@@ -19,7 +19,7 @@ TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
 """Seconds without a heartbeat after which a worker counts as dead."""
 MOST_TURNS: Final = 9
-"""The most waiting runs of an owner that count. Each run that counts lowers the priority of the owner's next run."""
+"""Each waiting run of an owner lowers the priority of the owner's next run. At most this many waiting runs count."""
 WORKER: Final = "reasonry-worker"
 """The prefix of the application name of a worker's connections. The schema, the process and the machine follow."""
 
@@ -55,7 +55,7 @@ SELECT process, (extract(epoch FROM now() - begun))::float8, ARRAY(
 
 
 SCRIPTS: Final = "procrastinate/"
-"""The prefix that marks procrastinate's scripts among the names in the store's table of migrations."""
+"""The prefix of the names of procrastinate's scripts in the store's table of migrations."""
 HAS_WORKERS: Final = (
     "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
 )
@@ -74,10 +74,10 @@ class WorkerStatus(NamedTuple):
 
 
 def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
-    """Queue a run for a worker, as part of a transaction.
+    """Queue a run for a worker, inside the caller's transaction.
 
-    Among runs of the same priority, the runs of owners with fewer waiting runs come first. A large batch of one owner
-    thus does not delay the few runs of another owner.
+    Among runs of the same priority, a run comes earlier if its owner had fewer waiting runs when the run was queued. A
+    large batch of one owner thus does not delay the few runs of another owner.
     """
     from procrastinate.exceptions import ConnectorException
 
@@ -100,7 +100,7 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
 
 
 def put_missing(tx: sql.Tx) -> int:
-    """Queue every unattended run that has no job, for example after a restore. Return how many there were."""
+    """Queue every unattended run that has no job, for example after a restore. Return how many runs were queued."""
     missing = tx.rows(WITHOUT_JOB)
     for run_id, owner in missing:
         put(tx, run_id, owner, JobOptions())
@@ -125,7 +125,7 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the scripts of procrastinate's tables that are not applied yet, by name and in order."""
+    """Return procrastinate's scripts that are not applied yet, by name and in order."""
     # This finds the scripts without importing the package.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"

@@ -1,6 +1,6 @@
 """Escapes NUL characters, which PostgreSQL cannot store in texts.
 
-Escaping preserves the order and the prefixes of texts. It changes only texts with NUL or the escape character U+0001.
+Escaped texts keep their order and their common prefixes. Only texts with NUL or the escape character U+0001 change.
 """
 
 from typing import Any
@@ -9,12 +9,12 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 
 def spell(text: str) -> str:
-    """Escape a text: NUL and the escape character become two characters each."""
+    """Escape a text: each NUL and each escape character becomes two characters."""
     return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
 def read(kept: str) -> str:
-    """Return the original of an escaped text."""
+    """Return the original text of an escaped text."""
     return kept.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
 
 

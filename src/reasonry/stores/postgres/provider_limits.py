@@ -1,4 +1,4 @@
-"""Limits on the calls to a provider that all workers of a store share: calls per minute, and calls in flight."""
+"""All workers of a store share two limits for each provider: calls per minute, and calls that are unfinished."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WINDOW_MS: Final = 60_000
 LOOK_EVERY_S: Final = 5.0
 """Seconds between two reads of the limits."""
 BUSY_S: Final = 0.2
-"""Seconds until a waiting call checks again whether a call in flight has ended."""
+"""Seconds until a waiting call checks again whether an unfinished call has ended."""
 _SPARE_S: Final = 5.0
-"""How long after its timeout a call of a dead process still counts as in flight, in seconds."""
+"""If a process dies, its calls count as unfinished until this many seconds after their timeouts."""
 
 _LIMIT = "SELECT requests, at_once, set_at_ms FROM provider_limit WHERE provider = $1"
 _SET = """
@@ -40,7 +40,7 @@ _GIVE_BACK = "UPDATE provider_call SET until_ms = 0 WHERE id = $1"
 
 
 class ProviderLimit(NamedTuple):
-    """The limits on a provider's calls: `requests` per minute, and `at_once` in flight (None for no limit)."""
+    """The most calls to a provider: `requests` in a minute, and `at_once` at the same time (None for no limit)."""
 
     requests: int
     at_once: int | None
@@ -51,14 +51,14 @@ class ProviderLimit(NamedTuple):
 
 
 class ProviderLimits:
-    """The limits of a store, and the calls that count against them; see `engine.rate_limits.SharedLimits`."""
+    """The provider limits of a store, and the calls that count against these limits; see `rate_limits.SharedLimits`."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._known, self._read_at_s = store, set[str](), -LOOK_EVERY_S
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Store limits. If active workers gave a provider a different limit, return the limit now in force for it."""
+        """Store limits by provider. If active workers had set a different limit, return the limit now in force."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -68,7 +68,7 @@ class ProviderLimits:
     async def __call__(
         self, provider: str, lease_s: float, pausing: Callable[[float], None]
     ) -> AsyncGenerator[int | None]:
-        """Wait until any limits allow a call, which is in flight until the context ends. See `SharedLimits`."""
+        """Wait for a place under the provider's limits, and keep it until the context ends; see `SharedLimits`."""
         place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
         try:
             yield place
@@ -85,7 +85,7 @@ class ProviderLimits:
         name = provider if provider in self._known else provider.partition(":")[0]
         if name not in self._known:
             return None
-        # However many calls wait, only one at a time asks the database.
+        # Only one waiting call at a time asks the database.
         async with self._turns[name]:
             while True:
                 place, wait_s = None, 1.0
@@ -98,10 +98,10 @@ class ProviderLimits:
 
 
 def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
-    """Read limits in the user's form, `openai=120/min,16`.
+    """Parse limits as the user writes them, such as `openai=120/min,16`.
 
     Raises:
-        UsageError: A limit has another form.
+        UsageError: A limit does not have this form.
     """
     limits = dict[str, ProviderLimit]()
     for text in texts:
@@ -114,7 +114,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Store a limit. If active workers had set a different limit, store and return the lower values of both."""
+    """Store a limit. If active workers had set a different limit, store and return the lower values of both limits."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):
@@ -126,7 +126,7 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 
 def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Reserve a place for a call. Return the id of the place, or None and the seconds until the next try."""
+    """Reserve a place for a call and return its id. If no place is free, return None and the seconds to wait."""
     found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     now = tx.now_ms()
     since = now - WINDOW_MS

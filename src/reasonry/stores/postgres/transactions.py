@@ -1,8 +1,7 @@
-"""Transactions on a PostgreSQL database, in threads, so that any event loop can wait for them.
+"""Transactions on a PostgreSQL database. They run in threads, so that any event loop can wait for their results.
 
-Every transaction has a deadline, which the client itself enforces. A connection that does not answer by then is closed.
-
-The extension `pg_trgm` indexes texts if the server has it. Otherwise a search reads all texts.
+Every transaction has a deadline, which the client enforces. A connection that has not answered by its deadline is
+closed. If the server has the extension `pg_trgm`, an index finds texts. Otherwise, a search reads all texts.
 """
 
 import asyncio
@@ -78,7 +77,7 @@ CONNECTIONS = 10
 """The most connections of a store."""
 
 LIMIT_S = 5.0
-"""The time limit in seconds for a transaction, and for a database that does not answer."""
+"""The default time limit of a transaction: seconds after the call or the database's last answer, if that is later."""
 
 PATIENCE_S = 1.0
 """Seconds to wait for a connection from the pool before checking whether the server can be reached."""
@@ -87,15 +86,15 @@ LONG_S = 600.0
 """The time limit in seconds for a transaction that reads or writes a whole store."""
 
 TRIES = 20
-"""The most tries of a transaction that conflicts with others."""
+"""How many times a transaction is tried if it conflicts with other transactions."""
 
 MIGRATE_LOCK = 0x5265736E
-"""The key of the database lock for creating the tables. One process holds the lock at a time."""
+"""The key of the lock under which a process creates the tables. Only one process at a time can hold the lock."""
 
 BEGIN_WRITE = "BEGIN"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("40001", "40P01", "23505")
-"""The SQL states after which to try again: serialization failure, deadlock, and a row that was added meanwhile."""
+"""The SQL states of errors after which to try again: serialization failure, deadlock, and unique violation."""
 
 _FULL = ("53100", "53200")
 _TOO_LARGE = ("54000", "54001")
@@ -109,7 +108,7 @@ class TimedConnection(psycopg.Connection[Any]):
     deadline = float("inf")
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """See `psycopg.Connection`."""
+        """Wait at most until the deadline; see `psycopg.Connection`."""
         left = max(self.deadline - time.monotonic(), 0.001)
         return super().wait(gen, interval, left if timeout is None else min(left, timeout))
 
@@ -168,7 +167,7 @@ class PostgresDatabase(Database):
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Database`. Each run or session is copied as of one moment, but the store as a whole is not."""
+        """See `Database`. Each run or session is a snapshot of one moment, but the whole backup is not."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:
@@ -260,11 +259,11 @@ class PostgresDatabase(Database):
             except PoolTimeout:
                 if left <= PATIENCE_S:
                     raise
-                # The pool keeps trying. A separate connection raises the error that tells why.
+                # The pool keeps trying to connect. A separate attempt raises an error that explains the problem.
                 self._connect(until).close()
 
     def _open_pool(self, until: float) -> ConnectionPool[TimedConnection]:
-        """Open the pool. The first connection checks the server and creates the tables."""
+        """Return the pool. The first call checks the server, creates missing tables, and opens the pool."""
         with self._start:
             if self._pool is None:
                 # Silence the pool's log: the call that waits for the pool raises the same error.
@@ -370,7 +369,7 @@ def _pending(db: Any, address: Address) -> tuple[tuple[schema.Migration, ...], d
     ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
     steps = schema.pending(ours, address.name)
     scripts = jobs.pending_scripts({*every})
-    # Scripts with `_post_` in their names would break older workers, so they wait until these have ended.
+    # Scripts with `_post_` in their names would break older workers, so they wait until the older workers have ended.
     is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
     while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
         del scripts[last]

@@ -1,31 +1,31 @@
-"""Analysis: rate the complexity of a query, plan, execute, judge, synthesise, and focus the answer on a value.
+"""Analysis: rate the complexity of a query, plan, execute, judge, synthesize, and reduce the answer to one value.
 
-Seed 002, "Pipeline Stage Overview".
+The design is seed 002, "Pipeline Stage Overview", an earlier design of this project.
 
 Algorithm, for a query q, with the analysis history H:
 
     level, dimensions, order ← Complexity(q, H, setbacks)              complexity_analysis
     P_1 … P_k ← Plan(q, H), in parallel                                plan_generation
-    P ← argmax_i score(P_i), scored at once; the first wins a tie      plan_evaluation
+    P ← argmax_i score(P_i), in one question; the first wins a tie     plan_evaluation
     for each task t of P, in order:
-        x ← t as the input of its resource, only for tools             query_conversion
-        r ← resource(x); after an error, tried again up to the limit   task_execution
+        x ← t, written as the input of a tool (only for tools)         query_conversion
+        r ← resource(x); after an error, retry up to the limit         task_execution
         H ← H + r if r is ACCEPTED; otherwise r is dropped             quality_evaluation
     repeat from the first line, or stop                                iteration_decision
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles its open points. A plan whose task count does not fit the complexity is requested
-again; without a complexity, a plan has 2 to 6 tasks. A task of a built-in resource is its own input and skips the
-conversion. Small documents are shown whole, not searched; planners see the beginnings of large documents. Questions
-show results as text. Another iteration begins with the first stage, not with planning. A focused answer may also be a
-`choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed. With
+*Differences from the seed, and answers to its open points.* If a plan has too many or too few tasks for the complexity,
+the model plans again. If the complexity is unknown, a plan has 2 to 6 tasks. A task of a built-in resource needs no
+conversion. Small documents are shown in full and not searched; planners see only the beginnings of large documents.
+Questions show results as text. A new iteration begins with the first stage, not with planning. A focused answer may
+also be a `choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed. With
 `concurrent_tasks`, independent tasks run in parallel, and a failed tool call gets a new input after the other tasks. A
-task fails after its last retry. Without a usable plan, the run ends with the results of earlier iterations. Without
-accepted results, the run fails. Every path to the end leads through the iteration decision; for a settled decision, the
-model is not asked. A verifier checks the answer (the focused value, if there is one). A refuted answer is asked for
-again, with the reason. If no reply can be read, the complexity remains unknown, the iterations stop, the accepted
-results replace the synthesis, and the final answer, if it is a legal value, becomes the unchecked focused value.
+task fails after its last retry. If no plan is usable, the run ends with the results of earlier iterations. If no result
+is accepted, the run fails. A run always passes the iteration decision before it ends, but a settled decision needs no
+question. A verifier checks the focused value, or the answer if there is no value. If it refutes a value or an answer,
+the model sees the reason and answers again. If no reply is readable, the run continues with unknown complexity, without
+more iterations, with the accepted results as synthesis, or with the final answer (if legal) as unchecked focused value.
 """
 
 from typing import Any

@@ -51,7 +51,7 @@ _BESIDE = lazy_pattern(
     r"<(?P<name>key_findings|title|headline|image_caption)>(?P<text>.{0,4000}?)</(?P=name)(?:>|\s*\Z)",
     re.DOTALL,
 )
-"""The parts of a synthesis that have tags of their own: all parts but the answer."""
+"""Matches a part of a synthesis with its tags. Every part except the answer has its own tags."""
 
 
 # -- stage 5: iteration
@@ -92,7 +92,7 @@ def _close(state: State, *thoughts: Thought) -> Move:
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
-    """Format a decision for the history."""
+    """Format the decision after an iteration for the analysis history."""
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,
@@ -107,7 +107,7 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 def synthesize(s: State) -> Body:
     """Ask for the synthesis of all accepted results: findings, answer ← Synthesis(q, H).
 
-    The answer is verified here unless a focused value follows. The accepted results replace an unreadable synthesis.
+    If no reply can be read, use the accepted results as the answer. Verify the answer unless a focused value follows.
     """
     task = SYNTHESIZE.format(none="" if s.accepted else NOTHING_ACCEPTED)
     mark = f"{BESIDE.format(caption=CAPTION if s.options.image else '')} {FINAL}"
@@ -139,7 +139,7 @@ def synthesize(s: State) -> Body:
 
 
 def synthesis_text(made: SynthesisReply) -> str:
-    """Format a synthesis for people: title, headline, the whole answer, the findings, the final answer."""
+    """Format a synthesis for display: the title, the headline, the whole answer, the findings and the final answer."""
     findings = "\n".join(f"- {finding}" for finding in made.key_findings)
     whole = "" if str(made.answer) == str(made.final_answer) else str(made.answer)
     parts = [
@@ -169,7 +169,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 
 def _propose(state: State, text: str) -> State:
-    """Set the answer. Mark it as unchecked if an earlier reply was unreadable."""
+    """Set the answer. If an earlier reply was unreadable, mark the answer as unchecked."""
     final = state.final.propose(text)
     return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
 
@@ -178,7 +178,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """Ask for one allowed value, Focus(answer), and verify it. Without a value, the run fails."""
+    """Ask for one allowed value, Focus(answer), and verify the value. If no value is found, the run fails."""
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -215,7 +215,7 @@ def focus(s: State) -> Body:
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
-    """Read the value. After an illegal value, the model is asked again."""
+    """Read the focused value. If the value is not allowed, the model is asked again."""
     assert state.focus is not None, "asked only where one is wanted"
     reading = read_form(replies, FocusReply)
     if isinstance(reading, Unreadable):
@@ -229,7 +229,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Ask the last question: for the synthesis, or directly for the focused value if a value is wanted."""
+    """Use the last question to ask for the focused value if one is wanted. Otherwise, ask for the synthesis."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -242,7 +242,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results as one text, or None. Until there is a synthesis, this text is the answer."""
+    """Return the accepted results as one text, or None. Until the synthesis, this text is the answer of the run."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )
@@ -250,7 +250,7 @@ def accepted_text(state: State) -> str | None:
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result so far: the focused value if one is wanted, else the final answer or the accepted results."""
+    """Return the result so far. If a focused value is wanted, no other text counts as the answer."""
     made, (reason, detail) = state.synthesis, state.ended or ("success", "")
     answer = accepted_text(state) if made is None else state.final.text
     if state.focus is not None:

@@ -1,4 +1,4 @@
-"""Focused answers: their types, and the single value that a program can branch on.
+"""Focused answers: the answer of an analysis, reduced to one value on which a program can branch.
 
 Rule: a value is an allowed word in its canonical spelling, or a number. No other value is returned.
 """
@@ -24,7 +24,7 @@ _LONGEST_NUMBER = 100
 
 
 class Focus(Struct, frozen=True):
-    """The requested form of a focused answer.
+    """The type of focused answer that the user requested.
 
     Attributes:
         kind: The type in its canonical spelling, as in `TYPES`.
@@ -48,13 +48,13 @@ class Focus(Struct, frozen=True):
         return {"type": "object", "properties": properties, "required": list(properties)}
 
     def value(self, raw: object) -> str | int | float | None:
-        """Return a value in its canonical spelling, or None if it is not allowed."""
+        """Return a value in its canonical spelling, or None if the value is not allowed."""
         if not self.words:
             return _number(raw)
         text = str(raw).strip().casefold()
         allowed = [word for word in self.words if word.casefold() in (text, text.strip(" .!*_`\"'"))]
         if isinstance(raw, bool):
-            # A truth value stands for a word: `yes` or `true`, `no` or `false`.
+            # True stands for the word `yes` or `true`, and False for `no` or `false`.
             allowed = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
         return allowed[0] if len(allowed) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The forms of all replies, in the pipeline's order, and the text in which questions show results.
+"""The forms of all replies, in the order of the stages, and the functions that format results for questions.
 
 The result document contains results as data. Questions show results as text, without JSON and without scores.
 """
@@ -20,10 +20,10 @@ TASKS: dict[str, tuple[int, int]] = {
     "complex": (4, 5),
     "highly_complex": (5, 6),
 }
-"""The fewest and the most tasks of a plan at each level."""
+"""For each level of complexity, the fewest and the most tasks of a plan."""
 
 MAX_TASKS = 24
-"""The most tasks of a plan at any level."""
+"""The most tasks of a plan, even if the option `enforce_task_counts` is off."""
 
 
 class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -179,12 +179,12 @@ class FocusReply(Struct, frozen=True, kw_only=True):
 
 
 def found_text(passages: Any) -> str:
-    """Format the passages that a search found, with their numbers. Another kind of result becomes plain text."""
+    """Format the passages that a search found, each with its number. A result that is not a list becomes plain text."""
     return passages_text(passages) if isinstance(passages, list) else evidence_text(passages)
 
 
 def result_text(resource: str, result: Any, *, with_passages: bool = False) -> str:
-    """Format the result of a task for questions.
+    """Format the result of a task, to be shown in a question.
 
     Args:
         with_passages: Whether to show the found passages, which a judge of the result needs.
@@ -227,7 +227,7 @@ def _program(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def data_text(value: Any, indent: str = "") -> str:
-    """Format JSON data as lines: `name: value`, and `- item` for the items of a list."""
+    """Format JSON data as lines: `name: value` for a member of an object, and `- item` for an item of a list."""
     if isinstance(value, Mapping) and value:
         return "\n".join(f"{indent}{name}: {_nested_text(item, indent)}" for name, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str) and value:

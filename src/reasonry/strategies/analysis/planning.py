@@ -1,4 +1,4 @@
-"""Stages 1 to 3: complexity, candidate plans, and the selection of a plan."""
+"""Stages 1 to 3 of an analysis: rate the complexity, draft candidate plans, and select a plan."""
 
 import re
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\
 
 
 def receive(s: State) -> Body:
-    """List the user's documents. Then go to the complexity analysis if it is enabled, else to planning."""
+    """Get an overview of the user's documents. Then go to the complexity analysis if enabled, otherwise to planning."""
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
@@ -77,7 +77,7 @@ def receive(s: State) -> Body:
 
 
 def documents_shown(state: State) -> str:
-    """Format the user's documents for a question: whole if they are small together, otherwise only their beginnings."""
+    """Format the user's documents for a question: in full if their total size is small, otherwise their beginnings."""
     documents, passages = state.overview.documents, state.overview.passages
     if not documents:
         return ""
@@ -124,7 +124,7 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 
 def draft_plans(s: State) -> Body:
-    """Ask for k plans in parallel: P_1 … P_k ← Plan(q, H). If all plans are equal, select the first without scores."""
+    """Ask for k plans in parallel: P_1 … P_k ← Plan(q, H). If all are equal, select the first without scoring."""
     numbers = range(1, s.options.candidate_plans + 1)
     answers = yield request(s, *(_plan_question(s, number) for number in numbers), give_failures=True)
     failures = [answer for answer in answers if isinstance(answer, Failed)]
@@ -187,7 +187,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
         elif any(not 1 <= earlier < number for earlier in task.depends_on):
             faults.append(f"task {number}: depends_on may name earlier tasks only, by their numbers from 1")
         else:
-            # After a dropped task, the later tasks have other numbers.
+            # After a dropped task, the numbers of the later tasks change.
             depends_on = tuple(places[earlier] for earlier in task.depends_on if earlier in places)
             tasks.append(replace(task, resource_name=card.name, depends_on=depends_on))
             places[number] = len(tasks)
@@ -205,7 +205,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
 
 
 def _task_counts(state: State) -> tuple[int, int]:
-    """Return the fewest and the most tasks of a plan at the query's level, or at any level if it is unknown."""
+    """Return the fewest and the most tasks of a plan for the query's level, or (2, 6) if the level is unknown."""
     return TASKS[state.now.complexity.complexity_level] if state.now.complexity else (2, 6)
 
 
@@ -220,12 +220,12 @@ def select_plan(state: State, index: int) -> State:
 
 
 def plan_letter(number: int) -> str:
-    """Return the letter of a candidate plan, which is A for the first plan."""
+    """Return the letter that names a candidate plan. Plan 1 is A."""
     return chr(ord("A") + number - 1)
 
 
 def plan_branch(state: State, plan: Plan) -> str:
-    """Return the branch of a candidate plan in the current iteration."""
+    """Return the name of the branch that holds the thoughts about a candidate plan of the current iteration."""
     return f"plan-{state.number}.{plan.name}"
 
 
@@ -249,7 +249,7 @@ def choose_plan(s: State) -> Body:
 
 
 def _verdicts(state: State) -> list[Thought]:
-    """Return a thought for each plan, with its score, and a thought for the selection."""
+    """Return one thought for each plan, with the plan's score, and one thought for the selection."""
     thoughts = list[Thought]()
     for plan in state.now.plans:
         text = f"Plan {plan.name}: {plan.shown_score}. {plan.reason}".strip()

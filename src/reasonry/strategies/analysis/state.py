@@ -1,7 +1,7 @@
 """The options, the tasks and the state of an analysis.
 
 Every prompt begins with the query, the context and the growing analysis history; the instruction comes last. Each
-prompt thus repeats the beginning of the previous prompt, and providers can cache it.
+prompt thus repeats the beginning of the previous prompt, and providers can cache this beginning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .focus import Focus, focus_of
 from .forms import Complexity, DecisionReply, PlannedTask, QualityReply, SynthesisReply
 
 SYSTEM = "You do one step of an analysis at a time, and never invent results, sources or figures."
-"""The system message. Prompts are defined beside their stages."""
+"""The system message of all questions. The prompts are in the modules of their stages."""
 
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -40,7 +40,7 @@ PY_EXECUTOR = ToolCard(
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", SANDBOX_TOOL)
-"""Resources that take the query of a task directly, without a conversion."""
+"""The resources whose input is the query of a task, so that no conversion is needed."""
 RETRIEVER, CHECKER = "search_documents", PROVER
 
 MODES: dict[str, tuple[int, int]] = {
@@ -110,25 +110,25 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """The fewest and the most iterations, from the user's options or else from the mode."""
+        """The fewest and the most iterations. A value that the user set replaces the value of the mode."""
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
 
     @property
     def resources(self) -> tuple[ToolCard, ...]:
-        """The resources for tasks: the built-in resources (programs only with a sandbox), then the user's tools."""
+        """The resources for tasks: the built-in resources (`py_executor` only with a sandbox), and the user's tools."""
         programs = [PY_EXECUTOR for card in self.tools if card.name == PY_EXECUTOR.name]
         extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
         return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """A task of the selected plan and its progress.
+    """A task of a selected plan, with its progress.
 
     Attributes:
         number: The position of the task in its plan, from 1.
-        at: The stage that handles the task next. `waiting`: the task is not started. `over`: the task has ended.
+        at: The next stage of the task; `waiting` if the task has not started, `over` if the task has ended.
         program: The last program that the model wrote for the task.
         errors: The errors of failed attempts.
         judgement: The model's verdict on its own result, if the question asked for a verdict.
@@ -150,7 +150,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """The title for people: `Task 2 (knowledge)`."""
+        """The title for display, such as `Task 2 (knowledge)`."""
         return f"Task {self.number} ({self.resource_name})"
 
     @property
@@ -185,7 +185,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown_score(self) -> str:
-        """The score as text for people: `85/100`, or `no score`."""
+        """The score as text for display: `85/100` or `no score`."""
         return "no score" if self.score is None else f"{round(self.score, 1):g}/100"
 
     @property
@@ -197,7 +197,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
 
 def iteration_id(number: int) -> str:
-    """Return an iteration's id in the result document, which is the prefix of the ids of its plans and tasks."""
+    """Return the id of an iteration in the result document. The ids of its plans and tasks begin with this id."""
     return f"iteration-{number}"
 
 
@@ -207,12 +207,12 @@ def plan_id(iteration: int, name: str) -> str:
 
 
 class Iteration(Struct, frozen=True, omit_defaults=True):
-    """A pass through planning, execution and decision."""
+    """One iteration: planning, the execution of the tasks, and the decision whether to continue."""
 
     complexity: Complexity | None = None
     plans: tuple[Plan, ...] = ()
     dropped: tuple[str, ...] = ()
-    """The faults of the plans that could not be used."""
+    """For each plan that could not be used, the reason."""
     unscored: str = ""
     """Why the plans have no scores although scores were requested; otherwise empty."""
     selected: int | None = None
@@ -221,7 +221,7 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
 
 
 class Document(Struct, frozen=True):
-    """A user's document, and its beginning."""
+    """A document of the user: its source, its length, and its beginning."""
 
     source: str
     characters: int
@@ -229,7 +229,7 @@ class Document(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True, omit_defaults=True):
-    """The retriever's list of documents, and all their passages if the documents are small together."""
+    """The retriever's list of the user's documents, and all passages of the documents if their total size is small."""
 
     documents: tuple[Document, ...]
     passages: tuple[dict[str, Any], ...] | None = None
@@ -250,7 +250,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
     unchecked: str = ""
-    """Why the answer is unchecked: which reply could not be read, and which text replaced it."""
+    """Why the answer is unchecked: the reply that could not be read, and the text that replaced this reply."""
 
     @property
     def now(self) -> Iteration:
@@ -283,7 +283,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(task for task in self.tasks if task.iteration == self.number)
 
     def with_iteration(self, **changes: Any) -> State:
-        """Return the state with these members of the current iteration changed."""
+        """Return the state after these changes to members of the current iteration."""
         return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
     def with_tasks(self, *changed: Task) -> State:
@@ -311,13 +311,13 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         about: str = "",
         **parts: Any,
     ) -> Ask:
-        """Build a question: query, context and history first, the instruction last.
+        """Build a question. The query, the context and the history come first, and the instruction (`task`) last.
 
         Args:
             material: Texts between the history and the instruction, such as the task at hand.
             with_history: Whether to show the analysis history.
             about: The id of the question's subject in the result document. Defaults to the current iteration.
-            parts: Further members of the question: `by`, `form`, `mark`, `sample`.
+            parts: Other members of the `Ask`, such as `by`, `form`, `mark` and `sample`.
         """
         head = f"Query: {self.problem}"
         if self.options.context:

@@ -1,9 +1,9 @@
-"""Stage 4: open the tasks, convert them to inputs of their resources, execute them, and judge the results.
+"""Stage 4 of an analysis: start tasks, write the inputs of their tools, execute the tasks, and judge the results.
 
-For `knowledge`, the model answers, with passages from large documents. For `logic_kernel`, the model deduces, and a
-checker (if any) checks its formal claim. For `py_executor`, the model writes a program, which is run. For any other
-tool, the model writes the input, and the tool is called. Tasks run one after another. With `concurrent_tasks`,
-independent tasks pass through the stages together. Only accepted results enter the analysis history.
+For the resource `knowledge`, the model answers, and sees passages of the user's documents. For `logic_kernel`, the
+model deduces, and a checker (if there is one) checks the formal claim. For `py_executor`, the model writes a program,
+which is run. For any other tool, the model writes the input, and the tool is called. Tasks run one after another. With
+`concurrent_tasks`, independent tasks pass through the stages together. Only accepted results enter the history.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -78,9 +78,9 @@ REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
     "logic_kernel": (forms.LogicReply, forms.JudgedLogicReply),
     "py_executor": (forms.CodeReply, forms.CodeReply),
 }
-"""The forms of the model's reply for each resource: without and with the model's own verdict on its result.
+"""For each resource, two forms of the model's reply: without and with the model's own verdict on its result.
 
-The reply with a program has no verdict, because the result is known only after the program has run.
+A reply with a program never has a verdict, because the result is known only after the program has run.
 """
 
 
@@ -88,7 +88,7 @@ The reply with a program has no verdict, because the result is known only after 
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the next stage that open tasks need. If no task is open, open new tasks, or end after the last task."""
+    """Go to the next stage that an open task needs. If no task is open, open more. After the last task, end stage 4."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -119,7 +119,7 @@ def _tasks_at(state: State, stage: str) -> list[Task]:
 
 
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
-    """Record a failed attempt. The task ends after its last attempt, or at once if a sandbox is needed but missing."""
+    """Record a failed attempt. The task fails after its last attempt, or at once if its sandbox is missing."""
     errors = (*task.errors, failure.message)
     if len(errors) > state.options.execution_retry_limit or failure.code == UNAVAILABLE:
         return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
@@ -153,7 +153,7 @@ def _question(state: State, task: Task, kind: str, instruction: str, *material: 
 
 
 def convert(s: State) -> Body:
-    """Ask for each task as an input of its resource, x ← t. After an unreadable input, ask again up to the limit."""
+    """Ask the model to write each task as a tool's input, x ← t. If an input is unreadable, ask again up to a limit."""
     tasks = _tasks_at(s, "query_conversion")
     answers = yield request(s, *(_conversion(s, task) for task in tasks), give_failures=True)
     changed = [
@@ -179,7 +179,7 @@ def _conversion(state: State, task: Task) -> Ask:
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read the input of a resource, and check it against the schema of the resource."""
+    """Read the input for a tool, and check the input against the tool's schema."""
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
     reading = read_form(replies[-1], forms.ConversionReply)
@@ -221,7 +221,7 @@ def execute(s: State) -> Body:
 
 
 Attempt = Generator[Effect, Any, Task]
-"""A generator for one attempt at a task. It yields its effects one at a time, and returns the changed task."""
+"""A generator that makes one attempt at a task: it yields one effect at a time and returns the changed task."""
 
 
 def _require(effect: Effect) -> Generator[Effect, Any, Any]:
@@ -233,7 +233,7 @@ def _require(effect: Effect) -> Generator[Effect, Any, Any]:
 
 
 def _answer(state: State, task: Task) -> Attempt:
-    """Find passages in the user's documents, or take small documents whole, and ask the model for its knowledge."""
+    """Ask the model for its knowledge. The question shows passages that a search found, or small documents in full."""
     passages: Any = state.overview.passages
     if passages is None and RETRIEVER in state.tool_names:
         found = yield from _require(CallTool(RETRIEVER, {"query": task.task_query}, about=task.id))
@@ -274,11 +274,11 @@ def _call(state: State, task: Task) -> Attempt:
 
 
 ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
-"""The attempt for each built-in resource. Any other resource is a tool, for which `_call` makes the attempt."""
+"""For each built-in resource, the function that makes an attempt. For any other resource, use `_call`."""
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Give a task its result, and the model's own verdict on the result unless a checker was called."""
+    """Add the result to its task, with the model's own verdict on the result unless a checker was called."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
@@ -319,7 +319,7 @@ def _reply_form(state: State, resource: str) -> type[Struct]:
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read the model's reply in the form of the task's resource."""
+    """Read the model's reply into the form that belongs to the task's resource."""
     reading = read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
     if isinstance(reading, Unreadable):
         return reading
@@ -368,7 +368,7 @@ def _judgement(state: State, task: Task) -> Ask:
 
 def _entry(state: State, task: Task) -> str:
     head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
-    # If the author judged its own result, its reason enters the history with the result.
+    # If the model judged its own result, the reason of its verdict enters the history with the result.
     own = f"\nChecked: {task.reason}" if state.options.judge_own_results and task.reason else ""
     return f"{head}\n{_result_text(state, task)}{own}"
 

@@ -1,28 +1,28 @@
-"""Tree of thoughts: propose several candidates for every step, value each, and follow the promising candidates.
+"""Tree of thoughts: propose several candidates for every step, score each, and follow the promising candidates.
 
-Yao et al. 2023, "Tree of Thoughts: Deliberate Problem Solving with Large Language Models", arXiv:2305.10601. The
-stages come from seed 000; the options, statuses and termination reasons from seed 004.
+Yao et al. 2023, "Tree of Thoughts: Deliberate Problem Solving with Large Language Models", arXiv:2305.10601. The stages
+come from seed 000, and the options, statuses and termination reasons from seed 004. Seeds are our earlier designs.
 
     The paper's algorithm                           the stage that does it
     S0 = {x}                                        problem_reception
-    S't = {[s, z] | s in St-1, z in G(p, s, k)}     approach_exploration (first step), branch_development (later ones)
+    S't = {[s, z] | s in St-1, z in G(p, s, k)}     approach_exploration (first step), branch_development (later)
     Vt = V(p, S't)                                  branch_evaluation
     St = arg max over S in S't of sum of Vt(s)      branch_selection
     t = t + 1, or return G(p, arg max of VT(s), 1)  continuation_decision
 
-In the paper's symbols, k is `branching_factor`, b is `beam_width` (and `expand_width`), and T is `max_depth`. Its set-
-up for the game of 24 is `bfs` with b = 5.
+In the paper's symbols, k is `branching_factor`, b is `beam_width` (and `expand_width`), and T is `max_depth`. The paper
+plays the game of 24 with `bfs` and b = 5.
 
-Differs from the paper. One question checks all children of a node in words, and values them; with
-`score_with_proposals`, the proposals come with scores. A thought without a rival is not valued. Nodes may be expanded
-best first over all levels (seed 004). A search also ends at a score, at convergence, or at a limit of nodes or time,
-checked after each round in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier sees every
-thought before it is valued: a refuted thought is pruned, and a proved thought ends the search at any depth. A false
-equation is pruned too. Before the end, the model is asked for the answer; if there is none, or the verifier refutes it,
-the path is pruned and the search continues. If all steps of a node are proved wrong, the model is asked for other
-steps, with the reasons, `max_reasks` times; then the node is refuted. An empty proposal closes its node. A node valued
-0 is expanded last. If nothing else is left, the search returns to the expandable level nearest the root, so it ends
-without an answer only if no question is left. The preset `seed` turns off the last four rules.
+Differences from the paper. To value a thought is to score it. One question checks all children of a node in words and
+values them; with `score_with_proposals`, the proposals come with scores. A thought without a rival is not valued. The
+search may expand the best nodes of all levels first (seed 004). It may end after a round because of max_nodes,
+max_duration, threshold, converged or max_depth, checked in this order. A verifier checks every thought before it is
+valued: a refuted thought is pruned, and a proved thought ends the search at any depth. A thought with a false equation
+is pruned too. At the end, the model is asked for the answer. If the path has no answer, or the verifier refutes the
+answer, the path is pruned and the search continues. Unless the preset is `seed`, four more rules apply: (1) if all
+steps of a node are proved wrong, the model sees the reasons and proposes other steps, up to `max_reasks` times, before
+the node is refuted; (2) an empty proposal closes its node; (3) nodes valued 0 are expanded last; (4) after these nodes,
+the search returns to the expandable level nearest the root, so it fails only if there is no question left to ask.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,11 +45,11 @@ from .state import ROOT, Node, Options, State, children, grow, note_replies, pat
 from .traversal import choose_next, prune_best, why_stop
 
 UNKNOWN = 0.5
-"""The score of a thought whose score could not be read."""
+"""The score that a thought gets if its score could not be read."""
 
 NO_ANSWER = "There is no answer."
 EMPTY = Failed(UNREADABLE, "it proposes no thought")
-"""The failure that stands for an empty proposal under the preset `seed`. The model is not asked again."""
+"""Under the preset `seed`, this failure replaces an empty proposal, and the model is not asked again."""
 
 
 def begin(problem: str, options: Options) -> State:
@@ -101,7 +101,7 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
 def _new_children(
     s: State, parent: str, reply: Reply | Failed, number: int
 ) -> Iterator[tuple[Node, Thought]]:
-    """Yield each new proposal as a child node of `parent`, with its thought. `number` is the first child's number."""
+    """Yield a child node of `parent`, and its thought, for each new proposal. The first child is `node_{number}`."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
     had = {normal(node.content) for node in known}
     new = (each for each in distinct(_proposals_in(reply)) if normal(each.thought) not in had)
@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether there is only one new thought, and no rival to it, so that its score would make no difference."""
+    """Whether the only new thought has no rival, so that its score would make no difference."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
@@ -180,7 +180,7 @@ def _note_scores(s: State, groups: Sequence[Sequence[Node]], replies: tuple[Any,
 
 
 def _test(child: Node, verdict: Any, problem: str) -> Node:
-    """Refute a thought if the verifier refutes it or if it has a false equation."""
+    """Refute a thought if the verifier refuted the thought or if it has a false equation. A proved thought scores 1."""
     ruling = verdict.verdict if isinstance(verdict, Verified) else "unknown"
     if ruling == "right":
         return replace(child, score=1.0)
@@ -250,9 +250,9 @@ def select(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """Continue with t = t + 1, or ask for the answer, G(p, arg max of V_T(s), 1), and verify it.
+    """Continue with t = t + 1, or ask for the answer, G(p, arg max of V_T(s), 1), and verify the answer.
 
-    A path without an answer is pruned. Then the next best path is tried, or the search continues.
+    A path without a correct answer is pruned. Then the next best path is tried, or the search continues.
     """
     if not s.reason:
         return _follow(s)
@@ -284,7 +284,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the state, the answer, and why an answer is missing. After an unreadable reply, the path is the answer."""
+    """Return the state, the answer, and why an answer is missing. If no reply is readable, the path is the answer."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason
@@ -313,9 +313,9 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
 
 
 def close(s: State) -> Move | None:
-    """End the search at once. If no thought is valued, an unvalued thought may be the answer.
+    """End the search at once. Thoughts without a score get a default score, so that they can be the answer.
 
-    With a verifier, return None: the next proposal is then the best last question, since it may be proved right.
+    With a verifier, return None. The best last question then asks for proposals, since a proposal may be proved right.
     """
     if s.options.verify:
         return None
@@ -332,12 +332,12 @@ def close(s: State) -> Move | None:
 
 
 def formulate(s: State) -> Move:
-    """Record the answer of the stage `continuation_decision`."""
+    """Record the answer that the stage `continuation_decision` found."""
     return go(s, "path_justification", s.answer or NO_ANSWER)
 
 
 def justify(s: State) -> Move:
-    """Explain, by the scores, why the chosen path is the best."""
+    """Explain why the chosen path is the best, with the scores of its steps and of its best rival."""
     chosen = s.chosen
     if chosen is None:
         return go(s, "final_response", "No path could be justified: every thought was refuted.")

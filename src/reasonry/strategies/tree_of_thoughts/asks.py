@@ -1,7 +1,7 @@
-"""The questions of a search: the prompts, the forms of the replies, and their readers.
+"""The questions of a search: the prompts, the forms of the replies, and the functions that read the replies.
 
-The prompts generalise the paper's prompts. For the game of 24, the paper's prompts ask for steps such as `2 + 8 = 10
-(left: 8 10 14)`, and try the next steps before they state a likelihood (arXiv:2305.10601, section 4.1 and its code).
+The prompts generalize the paper's prompts for the game of 24 (arXiv:2305.10601, section 4.1 and its code). There, the
+model proposes steps such as `2 + 8 = 10 (left: 8 10 14)`, and tries next steps before it states a likelihood.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ GENERATION_PROMPT = """\
 The candidates differ in substance, not in wording, and repeat no step taken. Each is one short step with its \
 result, and ends with what is left after it: "2 + 8 = 10 (left: 8 10 14)". A step that completes the solution states \
 the result."""
-"""The paper's propose prompt, whose `(left: …)` shows the remaining work."""
+"""A general form of the paper's propose prompt, in which `(left: …)` shows the remaining work."""
 
 EVALUATION_PROMPT = """\
 First check each candidate in words: is it right, and can a solution be reached from what is left? Then score it: 1 \
 means solved, 0 wrong or hopeless."""
-"""The paper's value prompt, which looks ahead in words before it says sure, likely or impossible."""
+"""A general form of the paper's value prompt, which looks ahead in words, then says sure, likely or impossible."""
 
 FORMULATION_PROMPT = """\
 First go over the steps: is each right, and do they arrive at what the problem asks for? Close small gaps."""
-"""The paper's last step, G(p, s, 1): the answer from the best path."""
+"""The prompt for the paper's last step, G(p, s, 1), which writes the answer from the best path."""
 
 MARKED_OR_NULL = f"{MARKED} If the steps do not lead to a correct answer, write <answer>null</answer>."
 
 SCORING_PROMPT = """\
 Score each after trying what could follow it: 1 means solved, 0 wrong or hopeless."""
-"""The paper's value prompt, for proposals with scores."""
+"""The value prompt for a question that asks for proposals together with their scores."""
 
 _SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
 _SCORES = 'Reply with one JSON object:\n{"checks": {"1": "…", …}, "scores": {"1": 0 to 1, …}}'
@@ -85,7 +85,7 @@ class Formulated(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str | None:
-        """The answer as text, or None if there is none."""
+        """The answer as text, or None if there is no answer."""
         text = "" if self.answer is None else str(self.answer).strip()
         return None if text.casefold() in ("", "null") else text
 
@@ -125,7 +125,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
 
 
 def _fate(child: Node) -> str:
-    """Say why a step failed, for the question that asks for other steps of its parent."""
+    """Return why a step failed. The question that asks for other steps in its place shows this reason."""
     if child.refuted:
         return f"Refuted: {child.why}"
     return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."
@@ -134,10 +134,10 @@ def _fate(child: Node) -> str:
 def read_thoughts(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[Sequence[str | ScoredThought], str] | Unreadable:
-    """Read proposals: at most `branching_factor`, without duplicates.
+    """Read at most `branching_factor` proposals, without duplicates.
 
-    An empty list means that no step is left. Before the first step, the model is asked again after an empty list. Under
-    the preset `seed`, an empty list is an error. At the last try, thoughts without scores are accepted.
+    An empty list means that no step is left. If there is no first step yet, the model is asked again. Under the preset
+    `seed`, `expand` treats an empty list as an error. At the last try, thoughts without scores are accepted.
     """
     if _proposes_nothing(texts[-1]):
         is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
@@ -164,7 +164,7 @@ def _proposes_nothing(text: str) -> bool:
 
 
 def ask_for_scores(s: State, group: Sequence[Node], sample: int) -> Ask:
-    """Build the question for the scores of a group of children of one node."""
+    """Build the question that asks for scores of a group of thoughts, which are children of one node."""
     parent, thoughts = group[0].parent or ROOT, [child.content for child in group]
     path, left = s.texts(parent), s.options.max_depth - group[0].depth
     facts = {"kind": "value", "problem": s.problem, "path": [*path], "thoughts": thoughts, "steps_left": left}
@@ -194,7 +194,7 @@ def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[floa
 
 
 def ask_for_answer(s: State, last: str) -> Ask:
-    """Build the question for the answer at the end of the path to a node."""
+    """Build the question that asks for the answer, and that shows the path to the node `last`."""
     path = s.texts(last)
     return Ask(
         _so_far(s.problem, path),

@@ -1,4 +1,4 @@
-"""The result of a search at any time, with its tree."""
+"""The result of a search, finished or not, with the tree of thoughts."""
 
 from collections.abc import Collection
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ def conclude(state: State) -> Conclusion:
     rival = next((each for each in state.candidates if each.id not in path and each.score), None)
     second = f"; second: {quote(rival.content, 60, before='')} ({rival.score:.2f})" if rival else ""
     reason, detail = state.reason or "unfinished", _detail(state)
-    # The path to the root has no steps, and its empty text is no answer.
+    # The path to the root has no steps, so its text is empty. An empty text is not an answer.
     end = Conclusion(answer or None, reason, detail, _document(state), certainty=certainty)
     return end.because(detail + second, *path)
 

@@ -104,12 +104,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def proposes_scores(self) -> bool:
-        """Whether proposals come with scores. Several scores for each thought always need separate questions."""
+        """Whether the model proposes and scores thoughts in one reply. This requires `samples_per_evaluation` 1."""
         return self.score_with_proposals and self.samples_per_evaluation == 1
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the rules of seed 004 apply. Under these rules, 0 is an ordinary score."""
+        """Whether the preset `seed` applies (the rules of seed 004, an earlier design). Then 0 is an ordinary score."""
         return self.preset == "seed"
 
 
@@ -127,7 +127,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
     refuted: bool = False
     """Whether the node is a known dead end."""
     why: str = ""
-    """Why the node was refuted; the question for other steps of its parent shows this reason."""
+    """Why the node was refuted. The question that asks for other steps of its parent shows this reason."""
     dropped: Literal["", "verifier", "arithmetic", "dead_end", "no_answer", "hopeless", "beam"] = ""
     """Why the search dropped the node: the kind of refutation, or `beam` if it was trimmed from the frontier."""
     single: bool = False
@@ -150,7 +150,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     expanding: tuple[str, ...] = (ROOT,)
     """The nodes whose children this round proposes and values."""
     fresh: tuple[Node, ...] = ()
-    """The children of this round, until they are valued."""
+    """The children that this round proposed and that are not valued yet."""
     frontier: tuple[str, ...] = ()
     """The nodes that can be expanded later, in the order of expansion."""
     new_branch: bool = False
@@ -169,9 +169,9 @@ class State(Struct, frozen=True, omit_defaults=True):
     rejected: Literal["", "unsolved", "refuted"] = ""
     """Why the last abandoned path was pruned: it had no answer (`unsolved`), or its answer was `refuted`."""
     no_answer: Literal["", "unsolved", "refuted"] = ""
-    """Why the ended search has no answer; the values are as in `rejected`."""
+    """Why the search ended without an answer. The values mean the same as in `rejected`."""
     mode: str | None = None
-    """The reading mode of the latest reply."""
+    """The name of the method that read the latest reply, such as `json` (the reading mode)."""
     retries: dict[str, int] = {}
     errors: tuple[str, ...] = ()
 
@@ -182,7 +182,7 @@ class State(Struct, frozen=True, omit_defaults=True):
 
     @property
     def chosen(self) -> Node | None:
-        """The node of the answer: the node that ended the search, or the best leaf so far."""
+        """The node whose path gives the answer: the node that ended the search, or else the best leaf so far."""
         if self.winner:
             return self.nodes.get(self.winner)
         return next(iter(self.candidates), None)

@@ -11,15 +11,15 @@ from .state import ROOT, Node, State, Traversal, children, path_to, rank, refute
 Nodes = tuple[Node, ...]
 
 NOISE: Final = 1e-9
-"""Differences this small come from float arithmetic, not from scores."""
+"""A smaller difference between two scores comes from float arithmetic and does not count."""
 
 DEAD_END: Final = "every step that was tried after it is refuted"
 PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
-"""Causes that prove a step itself wrong, so that the model is asked at once for other steps of its parent."""
+"""The values of `Node.dropped` that prove a step wrong, so that the model is asked at once for other steps."""
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return the reason to end the search after this round, or an empty text, and the node that caused the end, if any.
+    """Return the reason to end the search after this round (or "") and the node that caused the end (or None).
 
     If all proposals of the round are refuted, only the limits `max_nodes` and `max_duration` can end the search here.
 
@@ -45,7 +45,7 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
 
 
 def _cap(state: State) -> str:
-    """Return the limit that the search has reached, if any."""
+    """Return the name of the limit that the search has reached, or an empty text."""
     limit_ms = state.options.max_duration_ms
     if len(state.nodes) >= state.options.max_nodes:
         return "max_nodes"
@@ -66,9 +66,9 @@ def _is_better(leaf: Node, frontier: Nodes) -> bool:
 
 
 def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
-    """Add new nodes to the frontier, in the order in which they were generated.
+    """Add new nodes to the frontier, oldest first.
 
-    `bfs` adds them at the end and `dfs` at the front. `best_first` sorts by score, older nodes first on a tie.
+    `bfs` adds them at the end, and `dfs` at the front. `best_first` sorts by score; on a tie, older nodes come first.
     """
     if traversal == "dfs":
         return (*fresh, *frontier)
@@ -119,7 +119,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the best nodes of the level nearest the root that can still be expanded, once the frontier is empty.
+    """Return the best expandable nodes of the level nearest the root, to be expanded if the frontier is empty.
 
     Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
     refuted node are excluded.
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute nodes whose steps are all refuted. If all steps are proved wrong and re-asks are left, reopen the node."""
+    """Refute a node whose steps are all refuted if no re-ask is left. Otherwise, reopen it if all are proved wrong."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
@@ -175,7 +175,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]
 def prune_best(state: State, why: str) -> State:
     """Prune the best path, which has no answer, and choose the next leaf or the next nodes to expand.
 
-    If the returned state has a `reason`, the search has ended again; `winner`, if any, is the leaf of the next answer.
+    If the returned state has a `reason`, the search has ended again, and `winner` (if any) leads to the next answer.
     """
     chosen = state.chosen
     assert chosen is not None

@@ -15,9 +15,9 @@ _CLOSED_PIPE = 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command in these arguments (default: `sys.argv`), and exit with the command's exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A console whose encoding is not UTF-8 shows other characters as escapes, so that they do not end the command.
+        # Characters that the console's encoding lacks appear as escapes. Otherwise, they would end the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -33,7 +33,7 @@ def run(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             return present.EXIT_CODES["cancelled"]
         except BrokenPipeError:
-            # The program that reads the output has ended, such as `head`: end as after SIGPIPE, with nothing to flush.
+            # The program that reads the output, such as `head`, has ended. End as after SIGPIPE, with nothing to flush.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return _CLOSED_PIPE
         except Exception as error:
@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
 
 def _call(arguments: list[str]) -> int:
     if arguments == ["mcp"] and not sys.stdin.isatty():
-        # Agents wait for this start. It skips the command line library, which takes a third of the start time.
+        # Agents wait while the server starts. Skipping the command line library saves a third of the start time.
         from ..mcp.serve import main as serve
 
         serve()

@@ -1,4 +1,4 @@
-"""`reasonry coach`: the engine runs a strategy, and the user of the shell answers its questions."""
+"""`reasonry coach`: the engine runs a strategy, and the user answers the strategy's questions in the shell."""
 
 import json as json_
 import sys
@@ -56,8 +56,8 @@ def refute_(
 ) -> int:
     """Start a run whose questions ask fresh readers to refute a session's thoughts, a plan or claims.
 
-    Give each question to a reader that has not seen the others: a sub-agent, another model, a colleague. Each claim is
-    then confirmed, refuted or undecided, with the place and the reason. The session's next reply reports this.
+    Give each question to a reader that has not seen the other questions, such as a sub-agent or another model. Each
+    claim is then confirmed, refuted or undecided, with the place and the reason. The session's next reply repeats this.
     """
     request = settings.request(read_problem(plan), REFUTER, (), session)
     request = replace(request, options={"claims": list(claim)} if claim else {})
@@ -72,7 +72,7 @@ def answer_(
     brief: Brief = False,
     settings: AnswerSettings = AnswerSettings(),
 ) -> int:
-    """Answer questions of a run. Without ANSWER, read the answers from standard input.
+    """Answer questions of a run. If you omit ANSWER, the answers are read from standard input.
 
     Answer several questions with `{"ID": ANSWER, …}`. Each ANSWER is text, or data that fits the question's
     answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. If only
@@ -111,7 +111,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
 
 
 def _parse_answers(text: str, place: str) -> Any:
-    """Parse answers as JSON. A text that does not begin like JSON is taken as a single answer."""
+    """Parse answers as JSON. A text that neither is JSON nor begins like JSON counts as a single answer."""
     if not text.strip():
         raise UsageError(f"there are no answers in {place}; {SHAPE}", option="answers")
     try:

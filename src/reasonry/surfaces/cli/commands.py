@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, str] = {
     "coach status": "Show the state of a run and its questions.",
     "coach cancel": "End a run; it can be resumed.",
 }
-"""The commands and groups, with a sentence for each."""
+"""Maps each command and each group of commands to the sentence that describes it."""
 
 _ELSEWHERE: Mapping[str, str] = {
     "select": "solve:select",
@@ -85,15 +85,15 @@ _ELSEWHERE: Mapping[str, str] = {
     "worker": "servers:worker",
     "coach cancel": "runs:cancel_",
 }
-"""The module and function of each command whose module is not named after the command or its group."""
+"""Maps a command to MODULE:FUNCTION if the module is not named after the command or the command's group."""
 
 
 @cache
 def read_examples() -> dict[str, str]:
-    """Return an example for each command, by the command's name: the input, and the output at a width of 80 columns.
+    """Map the name of each command to an example: the command's input, and its output at a width of 80 columns.
 
-    The examples in `examples.txt` were run in order with one store, and a test runs them again. "…" stands for parts
-    that are left out or vary.
+    The examples in `examples.txt` were run one after another on the same store, and a test runs them again. In an
+    example, "…" stands for a part that is left out or that varies.
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
@@ -124,7 +124,7 @@ app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
-    """Run a command and return its exit code. If the command is a request for help, print an example at the end."""
+    """Run a command and return its exit code. If the user asks for help, print an example at the end."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     words = [*takewhile(lambda word: word != "--", arguments)]
@@ -141,7 +141,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Add the rest of a command's docstring to the one sentence of its help. Return the command's name."""
+    """Add the description in a command's docstring to its help, which is one sentence. Return the command's name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
     described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]
@@ -151,7 +151,7 @@ def complete_help(arguments: list[str]) -> str:
 
 
 def _usage_error(error: CycloptsError) -> UsageError:
-    """Build an error with the option's legal values, if listed, or else with the command's usage."""
+    """Convert a parser's error. The result lists the legal values of an option, or else shows the command's usage."""
     from cyclopts.help import format_usage
 
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
@@ -161,7 +161,7 @@ def _usage_error(error: CycloptsError) -> UsageError:
     _, apps, _ = app.parse_commands(command)
     if isinstance(error, UnknownCommandError):
         names = [name for name in apps[-1] if name[0] != "-"]
-        # A word of a command's description finds the command like its name: `runs compare`, `resume`.
+        # A word in a command's description suggests the command: `runs compare` suggests `runs diff`.
         described = {name: COMMANDS.get(" ".join([*command, name]), "").lower() for name in names}
         named = [name for name in names if unused[0].lower() in re.findall(r"\w+", described[name])]
         near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(unused[0], names, "Commands")

@@ -45,23 +45,23 @@ def compare(
 ) -> int:
     """Run strategies on your own problems or a data set and see which strategy is worth its cost.
 
-    The store keeps every run, so the same command continues where it stopped.
+    The store keeps every run. If the comparison is interrupted, run the same command again to continue.
 
     Args:
-        file: One JSON object per line: {"problem": …, "answer": …, "id": …}; answer and id are optional.
+        file: A file with one JSON object per line: {"problem": …, "answer": …, "id": …}; answer and id are optional.
         dataset: A data set instead of a file: NAME:SIZE from `reasonry datasets`, or gym/NAME:SIZE. Default size: 30.
-        seed: Seed of the data set; another seed makes other problems.
-        level: Level of the data set, from 1, the easiest, to 3.
+        seed: Seed of the data set; another seed produces other problems.
+        level: Level of difficulty of the data set, from 1 (the easiest) to 3.
         strategies: Strategies, separated by commas; auto is allowed. Write options and an inner strategy in
             parentheses: best_of_n(react, n=5). Default: the strategies that suit the data set.
-        judge: exact (the answers are equal), numeric (the last numbers are equal), arithmetic:TARGET, or model (asks
-            the judge model). Default: the judge of the data set, or exact for a file.
+        judge: How to judge answers: exact (the answers are equal), numeric (the last numbers are equal),
+            arithmetic:TARGET, or model (asks the judge model). Default: the judge of the data set; for a file, exact.
         limit: How many problems to use, from the start of the file or data set.
-        parallel: Runs to drive at once. --max-… limits apply per run (data sets: 30 calls by default).
-        series: A name for this series of runs; with a new name, everything runs again.
+        parallel: How many runs to drive at once. --max-… limits apply to each run (default for data sets: 30 calls).
+        series: A name for this series of runs; with a new name, all runs start again.
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
-        rescore: A file that --record wrote: compute its table again, without a model and at no cost.
+        rescore: A file that --record wrote. Its table is computed again, without a model and at no cost.
         yes: Do not ask before spending money.
     """
     record = Path(settings.record) if settings.record else None
@@ -127,7 +127,7 @@ def _show(report: Report, common: Common, *, is_interrupted: bool = False) -> in
         return present.EXIT_CODES["budget_exceeded"]
     for name in report.strategies:
         codes = [trial.code for trial in report.trials if trial.strategy == name]
-        # If a strategy failed for an external reason on every problem, the command fails in the same way.
+        # If a strategy failed for external reasons on every problem, exit with the code of its last failure.
         if codes[-1] is not None and None not in codes:
             return present.exit_code(codes[-1])
     return 0

@@ -1,4 +1,4 @@
-"""`reasonry doctor`: checks the installation, the default model and the reason for it, and the entries in agents."""
+"""`reasonry doctor`: checks the installation, explains the default model, and tries Reasonry's entries in agents."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ _NOT_WORKING = 1
 
 
 class _Part(NamedTuple):
-    """A part that was checked, its state, a note, and the remedy if the part has a fault."""
+    """The result of checking a part: its name, its state, a note and, if the part has a fault, the remedy."""
 
     part: str
     state: str
@@ -37,11 +37,11 @@ class _Part(NamedTuple):
 def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
     """Check the installation, the store, the default model, the sandboxes and the agents. Show a remedy for each fault.
 
-    For each agent that has Reasonry, the command starts the server as that agent does. The exit code is 0 only if the
-    store can be used, each plugin loads and each entry works.
+    For each agent with an entry for Reasonry, the command starts the MCP server in the same way as the agent. The exit
+    code is 0 only if the store can be used, every plugin loads, and no entry has a problem.
 
     Args:
-        problem: The problem for which the default model is chosen.
+        problem: The problem for which `solve` would choose the default model.
     """
 
     async def look(app: App) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Return the agents that are installed or have entries, with the result of a trial of each entry."""
+    """Return the agents that are installed or have entries, with the result of trying each of their entries."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

@@ -1,11 +1,11 @@
-r"""Draws in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
+r"""Draws answers, the tree of a run (during the run or after its end) and the lines of a session in a terminal.
 
 In an answer, these LaTeX commands become plain text, and these parts of Markdown are drawn:
     LaTeX     `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and
               the marks around a formula: `$…$`, `\(…\)`, `\[…\]`
     Markdown  headings, `**bold**`, `code`, fences and tables
 
-Everything else is left unchanged, and so is all text in code, in a pipe and in JSON.
+All other text is left unchanged. Text in code, output to a pipe and output as JSON are never formatted.
 """
 
 import math
@@ -34,7 +34,7 @@ _SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
 _SIGN: Final = re.compile(
     r"(?P<sign>\\(?:times|cdot|left|right)(?![A-Za-z]))|(?:\\[,;:! ]|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*"
 )
-"""Matches a LaTeX sign, or else LaTeX spacing."""
+"""Matches a LaTeX command for a sign (in the group `sign`), or LaTeX spacing (the group is then empty)."""
 _BRACED: Final = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _GROUP: Final = re.compile(rf"\\(?:text\s*{_BRACED}|frac\s*{_BRACED}\s*{_BRACED})")
 _ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
@@ -51,11 +51,11 @@ _CODE: Final = re.compile(
 """Matches a typical part of program code. A text that contains a match is not read as Markdown."""
 
 MAX_DRAWN = 200
-"""The maximum number of nodes drawn for an ended run. Of a larger tree, the latest nodes and the path are drawn."""
+"""For an ended run, how many of the latest nodes are drawn. The nodes on the path to the answer are always drawn."""
 _DATA_CHARS = 500
-"""The maximum number of characters drawn of a field. `--json` prints the whole field."""
+"""The maximum number of characters of a field that are drawn. `--json` prints the whole field."""
 _LABEL_CHARS = 400
-"""The maximum number of characters of a node's text. The width of the terminal may cut the text further."""
+"""The maximum number of characters of a node's text that are drawn. A narrow terminal may cut the text further."""
 _ON_PATH: Final = ("on_path", "answer")
 
 Document = Mapping[str, Any]
@@ -65,7 +65,7 @@ Document = Mapping[str, Any]
 
 
 def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) -> None:
-    """Print an answer or another text: formatted in a terminal, elsewhere unchanged but for escaped control characters.
+    """Print an answer or another text. In a terminal, format the text. Elsewhere, only escape control characters.
 
     Args:
         stream: Defaults to standard output.
@@ -79,7 +79,7 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks of a report: prose like `print_answer`, everything else in uncut lines."""
+    """Print blocks of a report. `print_answer` prints the prose; headings and bullets are printed as uncut lines."""
     for block in blocks:
         match block:
             case Heading(text):
@@ -91,7 +91,7 @@ def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
 
 
 def plain_latex(text: str) -> str:
-    """Replace the LaTeX commands listed at the top of this module by plain text. Other text is left unchanged."""
+    """Replace the LaTeX commands listed at the top of this module with plain text. Other text is left unchanged."""
     if not _LATEX.search(text):
         return text
 
@@ -119,7 +119,7 @@ def _with_brackets(term: str) -> str:
 
 
 def parts_of(text: str) -> Iterator[Any]:
-    """Yield the parts of an answer: plain strings, and parts drawn by rich."""
+    """Yield the parts of an answer: strings for plain lines, rich objects for headings, tables and styled lines."""
     lines = text.split("\n")
     if not any(map(_FENCE.match, lines)) and _CODE.search(text):
         yield from lines
@@ -143,7 +143,7 @@ def parts_of(text: str) -> Iterator[Any]:
 
 
 def drawn_line(line: str, style: str = "") -> Text:
-    """Style bold words and code in a line, and remove their marks."""
+    """Style the bold words and the code in a line of Markdown, and remove the Markdown marks around them."""
     text, end = Text(style=style), 0
     for span in _SPAN.finditer(line):
         text.append(line[end : span.start()])
@@ -164,7 +164,7 @@ def _table(rows: Sequence[str]) -> Any:
 
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
-    """Build a drawing of a tree of nodes (parents first): the latest nodes, and always the path to the answer."""
+    """Draw the latest `limit` nodes of a tree, and the path to the answer. In `nodes`, parents precede children."""
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if node.state in _ON_PATH}
     places: dict[str | None, Tree] = {}
     for node in nodes:
@@ -202,7 +202,7 @@ def _one_line(text: str, style: str) -> Text:
 
 
 def draw_session(session: Document) -> None:
-    """Draw the main line, with each branch under the thought where it begins."""
+    """Draw a session: its main line, with each branch under the thought where the branch begins."""
     console, recorded = open_console(), session["thoughts"]
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['session_id']}{strategy}  {present.count_of(len(recorded), 'thought')}"
@@ -219,11 +219,11 @@ def draw_session(session: Document) -> None:
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the rows of the main line, with each branch under its parent thought, then branches without such a parent.
+    """Yield the rows of a session: the main line, with each branch under its parent thought, then all other branches.
 
-    Each row is a tuple of its indentation, its margin and its text.
+    Each row is a tuple: the indentation, the left margin (a thought's number, for example) and the text.
     """
-    # The sort key of a row: the `seq` of its branch's parent thought, of its branch's first thought, and its own.
+    # The sort key of each line. A branch's key is its parent thought's key plus the `seq` of its first thought.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}
     places, rows = dict[int, tuple[float, ...]](), dict[tuple[float, ...], Document | str]()
     for thought in thoughts:
@@ -242,7 +242,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
 
 
 def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
-    """Yield a row for a thought, a row for each field of its stage, and a row for its score."""
+    """Yield a row for a thought, a row for its score, and a row for each field of its stage."""
     text = Text()
     if thought.get("stage"):
         text.append(f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan")

@@ -1,4 +1,4 @@
-"""`reasonry strategies`, `plugins` and `datasets`: lists for people and programs."""
+"""`reasonry strategies`, `reasonry plugins` and `reasonry datasets`: lists for people and programs."""
 
 import json as json_
 from typing import Any, Literal
@@ -27,7 +27,7 @@ def strategies(
     """Show all strategies, or one strategy with its stages and options.
 
     Args:
-        name: A strategy, by its name or an alias.
+        name: The name or an alias of a strategy.
         diagram: Show the stages of the strategy as a Mermaid diagram.
         strategies_dir: A folder with strategies of your own, as tables in TOML or JSON.
     """
@@ -81,13 +81,13 @@ def datasets(
     level: Literal[1, 2, 3] = 1,
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Show the data sets for `compare`, or problems of a data set with their answers.
+    """Show the data sets for `compare`, or some problems of one data set with their answers.
 
     Args:
-        name: A data set, or gym/NAME.
+        name: The name of a data set, or gym/NAME.
         show: How many problems to show.
         seed: Seed of the problems, as in `compare --seed`.
-        level: Level of the problems, from 1, the easiest, to 3.
+        level: Level of difficulty of the problems, from 1 (the easiest) to 3.
     """
     if name is None:
         rows = [

@@ -1,8 +1,8 @@
-"""The output of commands: one JSON document, or text and tables for people.
+"""Prints the output of commands: one JSON document for programs, or text and tables for people.
 
-Rule 1: in a terminal, a table breaks no word, and no line is wider than the screen. A value that does not fit is cut
-        with "…" or wraps, or its column and all later columns are left out.
-Rule 2: elsewhere, a row is a line of uncut values separated by tabs, and only a table of figures has a heading.
+Rule 1: in a terminal, a table is never wider than the screen. A value that is too long is cut with "…", or it wraps.
+        If the space left is less than a column's minimum width, the column and all later columns are left out.
+Rule 2: elsewhere, each row is one line of uncut values separated by tabs. A heading line is printed only on request.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def print_document(document: Any) -> None:
 
 
 def print_part(document: Any, path: str) -> None:
-    """Print a part of a document, at a path of member names and list positions that are separated by dots.
+    """Print the part of a document at a path. Dots separate the member names and the list indexes in the path.
 
-    A text is printed with control characters escaped. null prints nothing. Everything else is printed as JSON.
+    A string is printed with control characters escaped. null prints nothing. Any other part is printed as JSON.
 
     Raises:
         UsageError: The document has no such part. The error's `choices` lists the names that exist.
@@ -70,7 +70,7 @@ def print_line(*lines: str, stream: TextIO | None = None) -> None:
 
 
 def print_note(*lines: str) -> None:
-    """Print lines for people on standard error, like `print_line`."""
+    """Print lines on standard error, in the same way as `print_line`. The lines are notes for people, not results."""
     print_line(*lines, stream=sys.stderr)
 
 
@@ -80,14 +80,14 @@ def print_text(text: str) -> None:
 
 
 def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines that need no escaping, since they are already inert or colored."""
+    """Print lines without escaping. Their control characters must already be escaped, except for color codes."""
     rest = iter(lines)
     while batch := list(itertools.islice(rest, 1_000)):
         _write(stream or sys.stdout, "\n".join(batch))
 
 
 def write_text(path: Path, content: Any) -> None:
-    """Write to a file: a text unchanged, and any other content as JSON with invisible characters escaped."""
+    """Write a string to a file unchanged. Write any other content as JSON with escapes for invisible characters."""
     text = content if isinstance(content, str) else _json_text(content) + "\n"
     with _refuse_unwritable(path):
         path.write_text(text, "utf-8", newline="\n")
@@ -99,7 +99,7 @@ def _json_text(document: Any) -> str:
     except UnicodeEncodeError:
         # The document has lone surrogates, for example from a file name that is not UTF-8.
         text = json.dumps(document, ensure_ascii=False, indent=2)
-    # DEL is the only character in ASCII JSON that must be escaped. A search for all such characters takes seconds.
+    # In ASCII JSON, DEL is the only invisible character. Searching for every invisible character takes seconds.
     return text if text.isascii() and "\x7f" not in text else escaped_json(text)
 
 
@@ -123,9 +123,9 @@ def _refuse_unwritable(path: Path) -> Generator[None]:
 
 
 def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
-    """Wrap lines between words for a terminal. Other streams get them unchanged."""
+    """Wrap lines between words for a terminal. For other streams, the lines stay unchanged."""
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
-    # A longer word, such as a path, stays whole so that it can be copied.
+    # A word that is wider than the terminal, such as a path, stays whole, so that the user can copy the word.
     wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
     for line in (part for text in lines for part in text.split("\n")):
         indent = len(line) - len(line.lstrip()) + 2 * (line[:1] == " " or stream is sys.stderr)
@@ -134,7 +134,7 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def confirm(question: str) -> bool | None:
-    """Ask the user yes or no in the terminal. Return None if there is no terminal."""
+    """Ask the user a yes-or-no question in the terminal. Return None if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     print_note(question)
@@ -178,8 +178,8 @@ class Column:
     Args:
         heading: The heading of the column.
         of: The value to show: a key or a function of the row.
-        in_terminal: Formats a value for a terminal, such as a short id.
-        narrowest: The minimum width to which values are cut. None means that values are never cut.
+        in_terminal: Formats a value for a terminal, for example by shortening an id.
+        narrowest: The minimum width of the column when space is short. None means that the column keeps its full width.
         wraps: Whether long values wrap instead of being cut.
         align_right: Whether values are aligned to the right, as numbers are.
     """
@@ -204,7 +204,7 @@ _MEMBERS = (
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bool = False) -> None:
-    """Print rows on standard output: a table in a terminal, tab-separated values elsewhere.
+    """Print rows on standard output: as a table in a terminal, as tab-separated values elsewhere.
 
     Args:
         is_headed: Whether tab-separated output also has a heading line.
@@ -221,7 +221,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bo
 
 
 def print_record(record: Mapping[str, Any]) -> None:
-    """Print the members of a document as a table, and each list of records as a table below."""
+    """Print the members of a document as a table. A member that is a list of records gets a table of its own below."""
     tables = {
         name: rows
         for name, rows in record.items()
@@ -288,9 +288,9 @@ def _cell(value: str, *, wraps: bool) -> Text:
 
 
 def open_console(stream: TextIO | None = None) -> Console:
-    """Return a rich console for a stream, by default standard output, with the terminal's width.
+    """Return a rich console that writes to a stream (default: standard output) and has the terminal's width.
 
-    Without a given width, rich assumes 80 columns for every dumb terminal.
+    The width is set here because rich would assume 80 columns for every dumb terminal.
     """
     from rich.console import Console
 

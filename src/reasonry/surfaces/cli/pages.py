@@ -37,8 +37,8 @@ def open_(
     The page is a single file that loads nothing from elsewhere. If a run has not ended, the page shows its work so far.
 
     Args:
-        target: A run, a session or a comparison: its id, the start of its id, or `last`, the run or session used last.
-        output: The file to write. Default: a file in your cache folder, kept for a day, that only you can read.
+        target: The id or the start of the id of a run, session or comparison, or `last` (the run or session used last).
+        output: The file to write. Default: a file that only you can read, kept in your cache folder for a day.
         browser: Whether to open the page in the browser; the path of the page is printed either way.
         full: Leave nothing out, however large the page gets.
     """
@@ -72,7 +72,7 @@ def open_(
 
 
 def check_report(path: Path | None) -> None:
-    """Check that a report can be written to a path, before any other work.
+    """Check, before any other work, that a report can be written to a path.
 
     Raises:
         UsageError: The path has no Markdown or HTML suffix, or cannot be written.

@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a value such as `1h`. It names the option's unit and suggests a number if it can."""
+    """Build the error for a value such as `1h`. The message names the option's unit and, if possible, a number."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
@@ -136,17 +136,17 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Read the files that values of the form STRATEGY.STAGE=FILE name. Return their texts by STRATEGY.STAGE."""
+    """Read the file in each value STRATEGY.STAGE=FILE. Return a mapping from STRATEGY.STAGE to the text of the file."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 
 
 def read_text(file: str, option: str) -> str:
-    """Return the text of a regular file, or of standard input for `-`.
+    """Return the text of a regular file. If `file` is `-`, return the text of standard input.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
-        TooLargeError: The file exceeds the limit.
+        TooLargeError: The text exceeds `MAX_INPUT_BYTES`.
     """
     if file != "-":
         place = f"the file {file!r}"
@@ -163,10 +163,10 @@ def read_text(file: str, option: str) -> str:
 
 
 def read_instant(option: str, text: str | None, forms: str) -> int | None:
-    """Convert the time in an option, if set, to milliseconds since 1970.
+    """Convert the time in an option to milliseconds since 1970. Return None if the option is not set.
 
     Args:
-        text: The time in ISO 8601. It is local time unless it has an offset.
+        text: The time in ISO 8601. A time without an offset is local time.
         forms: A description of the accepted forms, for the error message.
     """
     if text is None:
@@ -194,7 +194,7 @@ class Filters:
         strategy: Only entries of this strategy.
         search: Only entries with this text in the problem, the answer or a thought; case is ignored.
         since: Only entries since a time: 30m, 12h, 7d or 2w ago, or a date such as 2026-11-01T09:30.
-        until: Only entries before a time.
+        until: Only entries before a time, in the same form as for `since`.
     """
 
     strategy: str | None = None
@@ -215,7 +215,7 @@ class Filters:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunChoice(Filters):
-    """The filters that choose the runs to list, or to act on together.
+    """The filters that choose the runs that a command lists or changes.
 
     Args:
         status: Only runs with this status.

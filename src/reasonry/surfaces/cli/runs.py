@@ -126,9 +126,9 @@ def resume_(
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Resume a run after a crash, a cancellation, a limit or a failure; recorded answers are not asked for again.
+    """Resume a run after a crash, a cancellation, a limit or a failure. Recorded answers are reused.
 
-    Without RUN_ID, put all matching runs without an answer in the queue again, for the server or workers of the store.
+    Without RUN_ID, put all runs that match the filters and have no answer back in the queue of the server or workers.
 
     Args:
         coach: From now on, answer the run's questions yourself, with `coach answer`.
@@ -148,7 +148,7 @@ def resume_(
             return await app.engine.result(own), False
         async with app.engine.open(own) as opened:
             found = opened.result
-            # A run that a limit closed can continue.
+            # A run that had to answer at a limit can continue.
             is_answered = found.outcome in ANSWERED and not opened.run.closings
             if is_answered and not silent:
                 print_note("This run has its answer; fork it to try another way.")
@@ -237,7 +237,7 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
 def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
     """Pause a run: the run asks no new questions, but still accepts answers to open questions.
 
-    Any process on this store may drive the run. The run pauses within a second.
+    The run pauses within a second, whichever process on this store drives the run.
     """
     paused, _ = common.do_on_run(run_id, lambda app, run_id: app.engine.steer(run_id, Steered(paused=True)))
     done = f"paused; resume it with: reasonry runs resume {paused}"
@@ -247,8 +247,8 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Common()) -> int:
     """Raise or lower limits of a run that has not ended.
 
-    Other limits stay the same, and the usage so far counts. Any process on this store may drive the run. The new limits
-    apply within a second.
+    The limits that you do not name stay the same. The usage so far counts toward the new limits. The new limits
+    apply within a second, whichever process on this store drives the run.
     """
     named = limits.as_dict()
     if not named:
@@ -289,10 +289,10 @@ def delete_(
     which: RunChoice = RunChoice(),
     common: Common = Common(),
 ) -> int:
-    """Permanently delete a run that has ended, and the session of its thoughts.
+    """Permanently delete a run that has ended, and the session that contains its thoughts.
 
-    Without RUN_ID, delete all ended runs that match the filters. Your own sessions are kept, even if a run started from
-    a session or a session continues a run.
+    Without RUN_ID, delete all ended runs that match the filters. Your own sessions are kept, even if a deleted run
+    started from one of them, or if one of them continues a deleted run.
 
     Args:
         yes: Do not ask for confirmation.
@@ -330,12 +330,12 @@ def test_{name}() -> None:
 def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = Common()) -> int:
     """Write a run, a session or a comparison as tests that replay it offline: test_NAME.py and NAME.jsonl.
 
-    A test fails if a change of a prompt, an option, a tool or the strategy changes a request.
+    A test fails if a later change to a prompt, an option, a tool or the strategy changes a request of the run.
 
     Args:
-        target: A run, a session or a comparison: its id, the start of its id, or `last`, the run or session used last.
+        target: The id or the start of the id of a run, session or comparison, or `last` (the run or session used last).
         as_test: The folder to write to. The command fails if a file exists already.
-        name: The name of the test; by default, the name of the strategy. For a comparison: the beginning of each name.
+        name: The name of the test. Default: the name of the strategy. For a comparison, each name begins with this one.
     """
 
     async def work(app: App) -> dict[str, list[ExportedLine]]:
@@ -433,7 +433,7 @@ _WHATS: Mapping[str, str] = {
 
 
 def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
-    """Show the first difference between two runs, and compare their answers, spend, options and limits.
+    """Show the first difference between two runs, and compare their answers, spending, options and limits.
 
     Args:
         a: The id of a run, the start of its id, or `last`.

@@ -60,24 +60,24 @@ def serve(
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
 ) -> int:
-    """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal ends the server.
+    """Serve the web page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal ends the server.
 
     Args:
         host: The address to listen on. An address that other machines can reach requires tokens.
         port: The port; 0 takes any free port.
-        tokens_file: A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
+        tokens_file: A file of PRINCIPAL=TOKEN lines. Each request then needs a token. Default: REASONRY_TOKENS.
         allowed_hosts: Host names by which clients may call the server, such as the name of a proxy. Names that other
             machines can reach require tokens. Default: REASONRY_ALLOWED_HOSTS.
         usd_a_day: Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default:
             REASONRY_USD_A_DAY.
-        requests_per_minute: Maximum requests of a principal in any minute; further requests are refused.
-        max_runs: Maximum runs to drive at once; further runs are refused.
-        concurrency: Maximum jobs (runs from POST /api/runs, for example) to drive at once; 0 leaves jobs to workers.
-        max_queued: Maximum jobs in the queue; further jobs are refused.
+        requests_per_minute: Maximum requests of a principal in any minute; the server refuses additional requests.
+        max_runs: Maximum runs, queued jobs included, to drive at once; the server refuses additional runs.
+        concurrency: Maximum jobs (such as runs from POST /api/runs) to drive at once; 0 leaves all jobs to workers.
+        max_queued: Maximum jobs in the queue; the server refuses additional jobs.
         open: Show the page in the browser.
     """
     check_extra("server", "reasonry serve")
-    # Returns uvloop's event loop, or Python's own on a platform without uvloop.
+    # `auto_loop_factory` returns uvloop's event loop, or Python's own event loop if uvloop is not available.
     from uvicorn.loops.auto import auto_loop_factory
 
     from ..http import server_settings as http
@@ -148,12 +148,12 @@ def worker(
     resume its runs within seconds. A store on a single machine needs no worker: `reasonry serve` drives its queue.
 
     Args:
-        list: Show the live workers with the runs that they drive and the length of the queue, and drive nothing.
+        list: Only show the live workers, the runs that each worker drives, and the length of the queue.
         concurrency: Maximum runs to drive at once.
         queues: Names of the queues to take runs from, separated by commas.
         metrics_port: Serve metrics for Prometheus at this port of the loopback address; 0 takes any free port.
-        provider_limit: PROVIDER=CALLS/min,AT_ONCE: the maximum calls to a provider in any minute and, optionally, in
-            flight at once, for all processes on the store together; may be repeated.
+        provider_limit: PROVIDER=CALLS/min,AT_ONCE: the maximum calls to a provider in any minute and, optionally, the
+            maximum simultaneous calls, for all processes on the store together; may be repeated.
     """
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues

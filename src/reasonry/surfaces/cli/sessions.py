@@ -1,4 +1,4 @@
-"""`reasonry sessions` and `think`: the thoughts of agents and of runs."""
+"""`reasonry sessions` and `reasonry think`: show, manage and record the thoughts of agents and of runs."""
 
 import json as json_
 import shlex
@@ -77,7 +77,7 @@ def show_(
     cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
-    """Draw a session: main line, branches, revisions, stages. With --json, print one page.
+    """Draw a session: main line, branches, revisions, stages. With --json, print one page of thoughts.
 
     Args:
         from_: Number of the first thought to show.
@@ -179,17 +179,17 @@ _LINES = {
     "before_you_end": "before you end",
     "left_open": "left open",
 }
-"""Members of a reply shown in addition to its numbers, with their labels."""
+"""Maps each member of a reply that is shown on a line of its own to the label of this line."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ThinkingOptions:
-    """The arguments of the thinking tool besides the thought, as text.
+    """The arguments of the thinking tool, except for the thought itself.
 
     Args:
-        thought_number: Number of this thought. Default: the next number of its line.
-        total_thoughts: Estimate of the thoughts needed. Default: the last estimate, raised if the thoughts exceed it.
+        thought_number: Number of this thought. Default: the next number in its branch or in the main line.
+        total_thoughts: Estimate of how many thoughts are needed. Default: the last estimate, raised once it is reached.
         session_id: Session to continue: its id, the start of its id, or last. Default: the session used in this folder.
         strategy: Strategy of a new session.
         stage: Stage, or a path of stages with commas between.

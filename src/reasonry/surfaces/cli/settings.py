@@ -34,11 +34,11 @@ POLICY = Policy()
 @Parameter(name="*", group=Group("Output", sort_key=9))
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The output of a command.
+    """The options for the output of a command.
 
     Args:
         json: Print one JSON document on standard output and nothing else.
-        field: Print only one part of that document, such as answer, usage.calls or questions.0.prompt.
+        field: Print only this part of the JSON document, such as answer, usage.calls or questions.0.prompt.
     """
 
     json: bool = False
@@ -46,11 +46,16 @@ class OutputOptions:
 
     @property
     def as_data(self) -> bool:
-        """Whether a program, not a person, reads the output."""
+        """Whether the output is meant for a program. Otherwise, it is meant for a person."""
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document as JSON or, for people, as `text` (default: a member per line) and then a note. Return 0."""
+        """Print a document, and return 0. The options choose: the part `field`, the whole as JSON, or text for people.
+
+        Args:
+            text: The text for people, or a function that prints it. Default: a table of the document's members.
+            note: A note for people that is printed last.
+        """
         if self.field is not None:
             print_part(document, self.field)
         elif self.json:
@@ -109,11 +114,7 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Get and print a document with a page of `runs`, `sessions` or `matches`.
-
-        Args:
-            none: The note that is printed for an empty list.
-        """
+        """Get and print a document with a page of `runs`, `sessions` or `matches`. For an empty page, print `none`."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none
@@ -151,7 +152,7 @@ class Listed:
     retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
-        """Return the environment, with each REASONRY_… variable replaced if the user named its option."""
+        """Return the environment variables. Each option that the user set replaces its REASONRY_… variable."""
         environ = overlay(os.environ, vars(self))
         try:
             AllowList.from_environ(environ)
@@ -164,7 +165,7 @@ class Listed:
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
-    """Return the environment, with the variable `REASONRY_NAME` replaced for each option NAME that has a value."""
+    """Return the environment variables. The value of each option NAME, if it has one, replaces `REASONRY_NAME`."""
     named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
     return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
@@ -172,7 +173,7 @@ def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How much of a run is printed.
+    """The options for how much of a run is printed.
 
     Args:
         full: Print every thought whole.
@@ -189,12 +190,12 @@ class Limits:
     """Hard limits of a run.
 
     Args:
-        max_calls: Requests to models, retries included. Default: 30, if no other limit is named.
-        max_tokens: Input and output tokens together.
-        max_usd: US dollars.
-        max_seconds: Seconds of run time. A call in flight is cut off.
-        max_thoughts: Thoughts that the run may record.
-        max_nodes: Nodes that a search may have.
+        max_calls: Maximum requests to models, retries included. Default: 30 if you set no other limit.
+        max_tokens: Maximum input and output tokens together.
+        max_usd: Maximum cost in US dollars.
+        max_seconds: Maximum run time in seconds. An unfinished call is then cut off.
+        max_thoughts: Maximum thoughts that the run may record.
+        max_nodes: Maximum nodes that a search may have.
         at_limit: At a limit, `answer` from the thoughts so far (the last call is reserved for this), or `stop`.
     """
 
@@ -223,7 +224,7 @@ class Limits:
 @Parameter(name="*", group=Group("Rates", sort_key=4))
 @dataclass(frozen=True, kw_only=True)
 class ProviderRates:
-    """Limits on calls and tokens to a provider in any minute.
+    """Limits on the calls and the tokens that this process sends to a provider in any minute.
 
     Args:
         max_requests_per_minute: Maximum calls from this process to a provider in any minute: a number, or
@@ -266,7 +267,7 @@ TOOLS = Parameter(group=Group("Tools", sort_key=3))
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AnswerSettings:
-    """The settings of a command that takes part in a run.
+    """The settings of a command that runs the tools and verifiers of a run.
 
     Args:
         verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (calls its `verify(problem, path, final)` in a
@@ -277,7 +278,7 @@ class AnswerSettings:
         tools: Python callables that strategies with tools may call, as FILE.py:NAME,….
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.
         sandbox: Sandbox for code from a model: monty or bubblewrap.
-        max_concurrency: Maximum calls of a run at once.
+        max_concurrency: Maximum simultaneous calls of a run.
         tool_timeout_s: Seconds until a tool counts as failed.
     """
 
@@ -292,7 +293,7 @@ class AnswerSettings:
     common: Common = Common()
 
     def participants(self) -> Participants:
-        """Return the participants that these options name."""
+        """Return the participants in a run, such as models and tools, that these options name."""
         return Participants(**self._members_of(Participants))
 
     def policy(self) -> Policy:
@@ -353,7 +354,7 @@ class RunSettings(CoachSettings):
 
     Args:
         model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, command:PROGRAM,
-            scripted:FILE, recorded:FILE or offline. Default: the first that is ready, as `reasonry doctor` shows.
+            scripted:FILE, recorded:FILE or offline. Default: the first model that is ready; `reasonry doctor` shows it.
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
         record: Record the model's answers in this file; replay them with --model recorded:FILE. With compare: record a
@@ -362,8 +363,8 @@ class RunSettings(CoachSettings):
             Default: REASONRY_PRICE, else the price of the provider or the price list.
         call_timeout_s: Seconds until a call to a model counts as lost.
         max_output_tokens: Maximum tokens per reply, including reasoning. Default: set by each stage.
-        cache_warmup: Send one call first, so that the rest of the batch hits the prompt cache. Default: only for
-            providers with prompt caches.
+        cache_warmup: Send the first call of a batch alone, so that the other calls hit the prompt cache. Default: only
+            for providers with prompt caches.
     """
 
     model: Annotated[str | None, MODELS] = None
@@ -383,7 +384,7 @@ class RunSettings(CoachSettings):
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Raise an error if the user named options about models, although the caller answers the run's questions."""
+        """Raise an error if the user set a model option. It has no effect, since the caller answers the questions."""
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
@@ -396,10 +397,9 @@ class RunSettings(CoachSettings):
 def run_async(
     work: Coroutine[Any, Any, T], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run a command's work. Ctrl-C and SIGTERM cancel the work, so that it can clean up.
+    """Run a command's work in an event loop that `make_loop` makes (default: Python's own event loop).
 
-    Args:
-        make_loop: Makes the event loop. Defaults to Python's own.
+    Ctrl-C and SIGTERM cancel the work, so that the work can clean up.
 
     Raises:
         KeyboardInterrupt: The work was cancelled without a result.

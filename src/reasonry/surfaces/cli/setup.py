@@ -1,4 +1,4 @@
-"""`reasonry setup`: add Reasonry to the installed agents."""
+"""`reasonry setup`: adds Reasonry to agents, or removes it from them."""
 
 import re
 from collections.abc import Sequence
@@ -32,22 +32,22 @@ def setup(
     models: tuple[str, ...] = (),
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Add Reasonry to agents: its MCP server and its skills, in each agent's own files.
+    """Add Reasonry's MCP server and skills to agents, in the files of each agent.
 
     The rest of each file is left unchanged, and a backup is kept beside the file. If you name no agent, setup shows the
     changes for every agent that it finds, and asks before it makes the changes.
 
     Args:
-        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md lists all names), or all for the
-            installed agents.
+        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md lists all names), or all for
+            every installed agent.
         remove: Remove Reasonry from the agents.
         dry_run: Show the changes and make none.
         yes: Do not ask for confirmation.
-        no_skills: Leave the skills out.
+        no_skills: Do not add or remove skills.
         name: The name of Reasonry's entry in the agents' files.
-        store: The store of the server, as `reasonry mcp --store` takes it.
-        model: The model of the server, as `reasonry mcp --model` takes it.
-        models: Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
+        store: The store of the server, in the format of `reasonry mcp --store`.
+        model: The default model of the server, in the format of `reasonry mcp --model`.
+        models: Another model that agents may name, in the format of `reasonry mcp --models`; may be repeated.
     """
     machine = Machine.here()
     if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
@@ -84,7 +84,7 @@ def setup(
 def server_options(
     store: str | None, model: str | None, models: Sequence[str], folder: Path
 ) -> tuple[str, ...]:
-    """Return the options of `reasonry mcp` for an entry. Paths become absolute."""
+    """Check options of `reasonry mcp` and return them as words for an entry. The path of a store becomes absolute."""
     open_store(store)
     Listed(model=model, models=tuple(models)).environ()
     if store not in (None, "memory") and "://" not in store:
@@ -115,7 +115,7 @@ _STATES = {
 
 
 def _show(plans: Sequence[AgentPlan], *, with_diff: bool) -> None:
-    """Print a line for each agent, then a line for each skill, since agents may share a skills folder."""
+    """Print a line for each agent, then one line for each skill, even if several agents share the skill."""
     width = max(len(plan.agent.title) for plan in plans)
     for plan in plans:
         title = plan.agent.title.ljust(width)

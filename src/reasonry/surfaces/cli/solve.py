@@ -81,11 +81,11 @@ def select(
 ) -> int:
     """Compare texts that exist already, and print the best one.
 
-    A verifier, if any, checks all texts first. A judge compares the texts not proved wrong. No new text is written.
+    If there is a verifier, it checks all texts first. A judge compares the texts not proved wrong. No text is written.
 
     Args:
         files: The files of the candidates, at most 64.
-        problem: The task by which the texts are judged; `-` reads it from standard input.
+        problem: The task that the texts should solve; `-` reads it from standard input.
         report: Also write a report of the run to this file: FILE.md or FILE.html.
     """
     check_report(report)
@@ -117,7 +117,7 @@ async def drive_shown(
 
 
 def show_result(result: Result, is_interrupted: bool, settings: AnswerSettings, shown: Shown) -> int:
-    """Print a result as a document or with `print_result`, and return the exit code."""
+    """Print a result as JSON or, for people, with `print_result`. Return the exit code."""
     document = result.document()
     settings.common.show(document, lambda: print_result(document, shown, settings.options_again()))
     return present.EXIT_CODES["cancelled"] if is_interrupted else present.exit_code_of(document)
@@ -152,7 +152,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
-    """Return the command that resumes a run, with the option (if any) that removes the reason why the run ended."""
+    """Return the command that resumes a run. If the run needs a higher limit or another model, the command names it."""
     end = document["termination"]
     reason = end["reason"]
     changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)

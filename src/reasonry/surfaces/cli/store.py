@@ -92,16 +92,16 @@ def copy_(
 ) -> int:
     """Copy all runs and sessions of a store into another store, then verify that store.
 
-    The target keeps its contents. If the target has an earlier state of a run or session, the command updates it. If it
-    has a different run or session with the same id, the command names the id, and the exit code is 5. If something is
-    damaged, the exit code is 6. Run the command again after an interruption, or to copy later changes of the source.
+    The target keeps its contents. If the target has an earlier state of a run or session, the command updates that
+    state. If the target has a different run or session with the same id, the command shows the id, and the exit code is
+    5. If any data is damaged, the exit code is 6. After an interruption or later changes, run the command again.
 
     Args:
         source: The store to copy, in the same form as for --store.
         target: The store to copy into; a file is created if there is none.
         owner: Copy only the runs and sessions of this owner. The source keeps them.
-        salvage: Read a file that another program has changed, and ignore the checksums of its pages. Copy the data that
-            the digests of the journals prove to a new file. `damage` lists the rest, and the exit code is then 6.
+        salvage: Read a file that another program has changed, ignore its page checksums, and write a new file with only
+            the data that the digests of the journals prove. `damage` lists the rest; the exit code is then 6.
     """
     if common.store is not None:
         raise UsageError("store copy takes two stores as arguments, not --store", option="store")

@@ -40,13 +40,13 @@ DRAIN_S: Final = 3.0
 TOGETHER: Final = 100
 """How many runs are read in one pass."""
 PATIENCE_S: Final = 60
-"""Seconds to wait for a store that restarts, since batches run for hours."""
+"""Seconds to wait for a store that restarts. A restart should not end a batch that has run for hours."""
 
 T = TypeVar("T")
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """A problem in a file. The command's options are the defaults of members that the line omits."""
+    """A line of a file of problems. Members that the line omits default to the options of the command."""
 
     problem: str
     id: ProblemId | None = None
@@ -57,10 +57,10 @@ class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
 @Parameter(name="*", group=Group("Queue, with a store in PostgreSQL", sort_key=7))
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """How a job waits for a worker.
+    """The options for how a job waits for a worker.
 
     Args:
-        priority: From 0, which starts first, to 9, which starts last.
+        priority: Priority from 0 (starts first) to 9 (starts last).
         at: Earliest start, such as 2026-12-24T18:00, in local time or with an offset.
         queue: Name of the queue; workers whose --queues include this name drive the runs.
     """
@@ -70,7 +70,7 @@ class Waiting:
     queue: str | None = None
 
     def read(self, store: RowStore) -> JobOptions:
-        """Return the options of a job in this store. Raise `UsageError` if one is set but the store has no workers."""
+        """Return the options for a job in this store. If the store cannot have workers, an option is a `UsageError`."""
         asked = [name for name, value in vars(self).items() if value is not None]
         if not asked:
             return JobOptions()
@@ -100,12 +100,12 @@ def submit(
 ) -> int:
     """Let the server or the workers of the store solve the problems in a file, and wait for the answers.
 
-    Without a server, this command solves the problems itself, unless the store is in PostgreSQL.
-
-    Within a day, the same file starts no new runs: the command waits for the active runs and shows all results.
+    If no server runs, this command drives the runs itself. Only a store in PostgreSQL needs a server or a worker. If
+    you submit the same file again within a day, the command starts no new runs. It waits for the active runs, and then
+    shows all results.
 
     Args:
-        file: JSON Lines: each {"problem": …}, with optional "id", "strategy" and "options".
+        file: A file in JSON Lines. Each line is {"problem": …}, with optional "id", "strategy" and "options".
         results: Write each result as a JSON line to this file.
     """
     data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
@@ -173,7 +173,7 @@ async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: Job
 
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
-    """Perform an idempotent action. Retry it for up to a minute while the store does not answer."""
+    """Perform an idempotent action. While the store does not answer, retry the action for up to a minute."""
     end = None
     while True:
         try:
@@ -199,7 +199,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs when it has ended. Without a server, drive the runs here, except in PostgreSQL."""
+    """Yield each of these runs when it has ended. If no server runs, drive the runs here, except in PostgreSQL."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:

@@ -72,7 +72,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws the open questions and the usage below the printed lines. A tree, if any, is drawn instead of the lines."""
+    """Draws the open questions and the usage below the printed lines. If the run has a tree, it replaces the lines."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
@@ -124,7 +124,7 @@ class Live(Lines):
 
 @contextmanager
 def watching(silent: bool, why: str = "", *, full: bool = False) -> Generator[Observer]:
-    """Yield an observer that shows a run: not at all if `silent`, live in a terminal, as plain lines elsewhere.
+    """Yield an observer that shows a run: live in a terminal, as plain lines elsewhere. If `silent`, show nothing.
 
     Args:
         why: The reason why the default model was chosen, if the user named no model.

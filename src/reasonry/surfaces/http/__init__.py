@@ -1,1 +1,1 @@
-"""The HTTP server: the API, the OpenAI-compatible endpoint, MCP and the page. Nothing is imported here."""
+"""The HTTP server. It serves the API, the OpenAI-compatible endpoint, MCP and the page. This file imports nothing."""

@@ -1,12 +1,12 @@
-"""Admission: the decision to accept a request, before its body is read or any work begins.
+"""Accepts or refuses a request, before the body of the request is read and before any work begins.
 
-The checks run in this order: the host, the origin, the token, the rate, a free place for the request, whether the store
-answers (`health`), and room for a new run.
+The checks run in this order: the host, the origin and the token must be right; the rate of requests must not be too
+high; a place for the request must be free; the store must answer (`health`); a new run must have room.
 
-Rule 1: `Host` must name this server. Rules 1 and 2 are the defense against pages of other sites and DNS rebinding.
-Rule 2: the `Origin` of a browser's request must be this server's own.
-Rule 3: this file lists the open addresses, which need no token. All other addresses need a token, even unknown ones.
-Rule 4: a request takes one of `max_in_flight` places when its body has arrived, so a slow client does not block others.
+Rule 1: `Host` must name this server. Rules 1 and 2 protect the server from pages of other sites and DNS rebinding.
+Rule 2: the `Origin` of a browser's request must be the address of this server.
+Rule 3: only the open addresses, which this file lists, need no token. Even an unknown address needs a token.
+Rule 4: a request takes one of `max_in_flight` places after its body has arrived, so slow clients do not block others.
         A request to an open address takes no place, and does not count toward the rate.
 """
 
@@ -31,7 +31,7 @@ BURST_S = 5.0
 """The length of a burst: all requests that the rate allows in this many seconds may arrive at once."""
 
 OPEN_PATHS = frozenset({"/", "/healthz"})
-"""Addresses that need no token. The files of the page, in `OPEN_FOLDER`, need none either."""
+"""The addresses that need no token. The files of the page, under `OPEN_FOLDER`, need no token either."""
 OPEN_FOLDER = "/assets/"
 
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -62,7 +62,7 @@ def check_origin(headers: Mapping[str, str]) -> None:
     """Check that a request does not come from a page of another site.
 
     Raises:
-        ReasonryError: `forbidden_origin`: a page of another site sent the request.
+        ReasonryError: A page of another site sent the request (`forbidden_origin`).
     """
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None:
@@ -82,18 +82,18 @@ def is_open(path: str) -> bool:
 
 
 def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | None) -> str:
-    """Return the principal of a request: the owner of its token, or the operator if no token is needed.
+    """Return the principal that owns the token of a request. If the request needs no token, return the operator.
 
     Args:
-        tokens: The principals, by the SHA-256 digests of their tokens.
+        tokens: Maps the SHA-256 digest of each token to its principal. If the mapping is empty, no token is needed.
 
     Raises:
-        UsageError: `unauthorized`: the request needs a token, but has no valid token.
+        UsageError: The request needs a token, but has no valid token (`unauthorized`).
     """
     if not tokens or is_open(path):
         return OPERATOR
     scheme, _, token = (authorization or "").partition(" ")
-    # The time to find a digest reveals nothing about the token.
+    # The time that this lookup takes reveals nothing about the token.
     found = tokens.get(hashlib.sha256(token.strip(" ").encode("latin-1", "replace")).digest())
     if found is None or scheme.lower() != "bearer":
         reason = "this server does not know the token that was sent" if token else "a token is needed"
@@ -102,7 +102,7 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
 
 
 class RequestRate:
-    """Limits the requests of each principal per minute. If `per_minute` is None, there is no limit."""
+    """Limits how many requests each principal may send per minute. If `per_minute` is None, there is no limit."""
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._each_s = 60 / per_minute if per_minute else 0.0
@@ -113,7 +113,7 @@ class RequestRate:
         """Count a request of a principal.
 
         Raises:
-            OverloadedError: `rate_limited`: the request exceeds the rate and is not counted. `retry_after_s` is set.
+            OverloadedError: The request exceeds the rate and is not counted (`rate_limited`). `retry_after_s` is set.
         """
         now = self._clock()
         until = max(now, self._paid_until.get(name, now)) + self._each_s
@@ -124,7 +124,7 @@ class RequestRate:
 
 
 class Admission:
-    """Accepts requests, and counts the requests in progress."""
+    """Accepts or refuses requests, and counts the requests in progress."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
@@ -158,7 +158,7 @@ class Admission:
     async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
         """Hold a place for a request while the request is answered.
 
-        Call the yielded function when the reply begins. Until then, the request is aborted if the store stops
+        Call the yielded function when the reply begins. Before this call, the request is aborted if the store stops
         answering; see `Answering.waiting`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The context of a request: its principal, and the principal's view of the app."""
+"""The context of a request, with its principal and this principal's app, and the parts that all requests share."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from ...queues import Worker
 
 PRINCIPAL = "reasonry.principal"
-"""The key for the principal in an ASGI scope."""
+"""The key in an ASGI scope for the principal of the request."""
 
 PING_S: Final = 15
-"""Seconds without an event until a comment is sent, so that proxies keep the stream open."""
+"""Seconds between the comments that the server adds to an event stream, so that proxies keep the stream open."""
 
 
 class RequestContext(NamedTuple):
     """The principal of a request, and the parts of the server that answer the request.
 
     Attributes:
-        principal: `OPERATOR`, or the name to which the request's token belongs.
+        principal: The owner of the request's token. If the request needs no token, this is `OPERATOR`.
         app: The app, limited to the principal's runs and sessions and to the names that a request may use.
         sessions: The sessions of the principal.
     """
@@ -48,13 +48,13 @@ class RequestContext(NamedTuple):
 
 
 def page_url(request: Request) -> str:
-    """Return the address of the web page as the sender of a request can reach it, from the request's headers."""
+    """Return the address, taken from a request's headers, at which the sender can reach the web page."""
     is_tls = request.headers.get("x-forwarded-proto") == "https"
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:
-    """The parts of the server that all requests share. Each principal has its own app over these parts.
+    """The parts of the server that all requests share. Each principal also has an app of its own that uses them.
 
     Attributes:
         in_flight: How many requests are in progress, by principal.
@@ -94,7 +94,7 @@ class Wiring:
 
     @contextlib.contextmanager
     def stream(self, principal: str) -> Generator[None]:
-        """Count an event stream while it is open.
+        """Count an event stream of a principal while the stream is open.
 
         Raises:
             OverloadedError: The principal has reached the limit of open streams.
@@ -135,7 +135,7 @@ class Wiring:
         await self._worker.work()
 
     async def drain(self) -> None:
-        """End streams, and release runs for the next server within the time limit. A second call does nothing."""
+        """End event streams, and release runs for another server within `drain_s` seconds. Later calls do nothing."""
         if self.supervisor.draining:
             return
         if self._worker is not None:
@@ -146,7 +146,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a response that streams events. When it is sent, it raises the errors of `Wiring.stream`."""
+    """Return a response that streams events. Sending the response raises the errors of `Wiring.stream`."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

@@ -1,6 +1,6 @@
-"""JSON documents in requests and replies, read and written by msgspec. All errors have the same shape.
+"""Reads the JSON documents of requests, and writes the JSON documents of replies, with msgspec.
 
-Under `/v1` an error also has the members that OpenAI's clients expect.
+All errors have the same members. Under `/v1`, an error has additional members that OpenAI's clients expect.
 """
 
 import hashlib
@@ -35,17 +35,17 @@ S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 REQUEST_ID = "reasonry.request_id"
-"""The key for the request's id in an ASGI scope. The log shows the id."""
+"""The key in an ASGI scope for the id of the request. The log shows this id."""
 _DOCUMENT = "reasonry.document"
 """The key in an ASGI scope for the JSON document that was read from the request."""
 KEY = "idempotency-key"
-"""The header with a key for a request. A repeated request with the same key does not start a second run."""
+"""The header for the idempotency key of a request. A repeated request with the same key starts no second run."""
 MAX_KEY_CHARS = 200
 RUN = "X-Reasonry-Run"
-"""The header of a reply with the id of the run that produced it."""
+"""The header of a reply that contains the id of the run behind the reply."""
 
 MAX_DEPTH = 64
-"""The deepest nesting of lists and objects in a body."""
+"""How many levels deep lists and objects may be nested in the body of a request."""
 
 _OPENAI = "/v1/"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
@@ -55,7 +55,7 @@ _decode_number = msgspec.json.Decoder(float).decode
 
 
 def _whole_number(text: str) -> float:
-    """Parse a JSON number that has a fraction or an exponent. As in JSON Schema, 2.0 is a whole number."""
+    """Parse a JSON number that has a fraction or an exponent. As in JSON Schema, 2.0 is an integer: return an int."""
     number = _decode_number(text)
     return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
 
@@ -69,7 +69,7 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
 
 
 def page_headers(*mark: Any) -> dict[str, str]:
-    """Return the cache headers of a page. The ETag is a digest of the values that identify its version."""
+    """Return the cache headers of a page. The ETag is a digest of `mark`, which identifies the version of the page."""
     etag = hashlib.sha256(_encode(mark)).hexdigest()[:24]
     return {"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"}
 
@@ -78,7 +78,7 @@ async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
     """Return the idempotency key of a request, if any.
 
     Args:
-        asked: The content that must be equal in requests with the same key. By default, the path and the body.
+        asked: The content that must be the same in all requests with this key. Defaults to the path and the body.
 
     Raises:
         UsageError: The key is empty or too long.
@@ -94,13 +94,13 @@ async def read_json(request: Request) -> Any:
     """Return the JSON document in a request.
 
     Raises:
-        UsageError: The body is missing, invalid or nested too deeply, or not JSON (`unsupported_media_type`).
+        UsageError: The body is missing, invalid or nested too deeply, or its type is wrong (`unsupported_media_type`).
     """
     if _DOCUMENT in request.scope:
         return request.scope[_DOCUMENT]
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        # Before a page of another site can send this type, its browser must ask this server (CORS).
+        # A browser asks this server before it sends this type for a page of another site (CORS).
         message = "send the body as JSON, with the header Content-Type: application/json"
         raise UsageError(message, code="unsupported_media_type")
     try:
@@ -114,7 +114,7 @@ async def read_json(request: Request) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested more deeply than a limit."""
+    """Whether the lists and objects in a value are nested more than `levels` deep."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
@@ -122,7 +122,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Read the query parameters of a request into a Struct. Its members may also be parameters of the path.
+    """Read the query parameters of a request into a Struct. A member of the Struct may also be a path parameter.
 
     Raises:
         UsageError: A parameter is unknown, repeated, or of the wrong type.
@@ -165,7 +165,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the legal values of a member whose type is a `Literal`, else an empty list."""
+    """Return the legal values of a member. If the type of the member has no `Literal`, return an empty list."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
@@ -176,15 +176,15 @@ def _choices_of(form: Any, field: str) -> list[object]:
 
 
 def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
-    """Log why a request was refused or failed, and return the response to it."""
+    """Log why a request was refused or failed, and return the response that reports the error."""
     known = note_error(error, scope)
     return reply(error_body(known, scope), http_status(known.code), _headers(known, scope))
 
 
 def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
-    """Log why a request was refused, or where in the code it failed. Return the error to report to the client.
+    """Log why a request was refused, or where in the code the request failed. Return the error to report to the client.
 
-    The log omits the text of an unexpected error, which may quote a user or a model, unless `REASONRY_DEBUG` is set.
+    The text of an unexpected error may quote a user or a model. The log omits this text unless `REASONRY_DEBUG` is set.
     """
     request_id, headers = scope[REQUEST_ID], Headers(scope=dict(scope))
     if isinstance(error, ReasonryError):

@@ -23,7 +23,7 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The policy permits only the page's own files, so a model's text cannot become a script, a style or a request."""
+"""This policy permits only the page's own files, so a model's text cannot become a script, a style or a request."""
 
 SECURITY_HEADERS = [
     (b"content-security-policy", CONTENT_POLICY.encode()),
@@ -37,7 +37,7 @@ _NOT_KEPT = (b"cache-control", b"no-store")
 
 
 class RequestGate:
-    """ASGI middleware around the whole server: it admits, traces and counts requests, and completes headers."""
+    """ASGI middleware around the whole server: it admits, traces and counts requests, and adds headers to replies."""
 
     def __init__(self, app: Any, wiring: Wiring) -> None:
         self._app, self.wiring, self._admission = app, wiring, Admission(wiring)
@@ -45,7 +45,7 @@ class RequestGate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
-        # Spaces around a header's value are not part of it (RFC 9110, 5.5), but some HTTP parsers leave them.
+        # Spaces around a header's value do not belong to the value (RFC 9110, 5.5), but some HTTP parsers keep them.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
         # The span of a request belongs to the sender's trace.
@@ -93,10 +93,10 @@ class RequestGate:
         return status
 
     async def _read_body(self, headers: Mapping[str, str], scope: Any, receive: Any) -> bytes | None:
-        """Read the body of a request, if any.
+        """Read the body of a request. Return None if the request has no body.
 
         Raises:
-            ClientDisconnect: The body is incomplete.
+            ClientDisconnect: The client disconnected before the whole body had arrived.
             TooLargeError: The body exceeds the limit.
             UsageError: The body is compressed.
         """

@@ -1,4 +1,4 @@
-"""The state of the store and its jobs. It is polled once a second, so that requests need not wait for it."""
+"""Polls the state of the store and its jobs once a second, so that requests need not wait for the store."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PROBE = "healthz"
 
 
 class Health:
-    """Watches a store.
+    """Watches whether a store answers, and how many jobs wait.
 
     Attributes:
         reads: Watches whether the store answers reads. `writes` watches whether it also accepts writes.
-        jobs: The recent state of the store's jobs.
+        jobs: The state of the store's jobs at the latest poll.
     """
 
     def __init__(self, store: RowStore, timeout_s: float) -> None:
@@ -50,7 +50,7 @@ class Answering:
     """Watches whether a store answers one kind of request.
 
     Attributes:
-        is_up: Whether the store answered the last probe in time, or answered another request meanwhile.
+        is_up: Whether the store answered the latest probe in time, or answered another request during the probe.
     """
 
     def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[object]]) -> None:
@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering. Call the yielded function once the block needs no store.
+        """Abort the `with` block if the store stops answering. Call the yielded function when the block needs no store.
 
         Raises:
             StoreError: The block was aborted.

@@ -1,6 +1,6 @@
 """HTTP operations that list names, report the usage of runs, and show the state of the server.
 
-The names are strategies and the operator's models, verifiers, tools and documents. The state is health, jobs, metrics.
+The names belong to strategies, models, verifiers, tools and documents. The state is the health, jobs and metrics.
 """
 
 from typing import Annotated, Any, Literal, TypedDict
@@ -67,7 +67,7 @@ class UsageReportDocument(TypedDict):
 
 
 class UsageQuery(Struct, frozen=True):
-    """How many days to report, and how to group the usage."""
+    """The query parameters of a usage report: how many days to report, and how to group the usage."""
 
     by: UsageGroup = "strategy"
     days: Annotated[int, Meta(ge=1, le=366)] = 30
@@ -149,7 +149,7 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str,
     """Split `STRATEGY` or `STRATEGY@MODEL` into its parts. The model is None for the operator's default model.
 
     Raises:
-        NotFoundError: `model_not_found`: the strategy is unknown or for agents only, or the model is not listed.
+        NotFoundError: The strategy is unknown or is only for agents, or the model is not listed (`model_not_found`).
     """
     strategy, at, model = (part.strip() for part in name.partition("@"))
     try:
@@ -164,7 +164,7 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str,
 
 
 async def list_models(context: RequestContext) -> Response:
-    """List the model names: each strategy alone (for the default model) and with each other model of the server."""
+    """List the model names: `STRATEGY` for the default model, and `STRATEGY@MODEL` for every other listed model."""
     names = model_ids(context.app.strategies, context.app.rights.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 

@@ -1,8 +1,8 @@
-"""MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`. Each principal has its own app.
+"""Serves the tools of `reasonry mcp` under `/mcp`, as MCP over streamable HTTP. Each principal has its own app.
 
-The server's supervisor drives the runs that calls start. A client of a handshake version of the protocol gets an
-`Mcp-Session-Id`, and its calls share a connection, as over stdio. The calls of other clients share nothing: a thought
-without `sessionId` starts a session, and a call must give the id of its run.
+The server's supervisor drives the runs that calls start. A client with a handshake version of the protocol gets an
+`Mcp-Session-Id`. All calls with this id share one connection, as over stdio. The calls of other clients share nothing:
+a thought without `sessionId` starts a session, and a call must give the id of its run.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from .operations import Operation
 
 CONNECTION = "mcp-session-id"
 MAX_CONNECTIONS = 10_000
-"""The most connections to remember. Beyond this limit, the least recently used connection is forgotten."""
+"""How many connections the server remembers. Beyond this limit, it forgets the least recently used connection."""
 _NAME_CHARS = 64
 
 
@@ -49,7 +49,7 @@ async def answer_mcp(context: RequestContext) -> ASGIApp:
 
 @asynccontextmanager
 async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
-    """Set up the handler of MCP requests in `wiring.mcp`, and run it while the context is open."""
+    """Set `wiring.mcp` to the handler of MCP requests, and run this handler while the context is open."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from ..mcp.http_server import sdk_server
@@ -68,7 +68,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def context_for(request: Request) -> CallContext:
         name, calls = request.headers.get(CONNECTION, ""), CallContext()
         if 0 < len(name) <= _NAME_CHARS:
-            # An unknown name may be from before a restart of the server, so it is accepted.
+            # The server may have issued an unknown name before a restart, so the name is accepted.
             key = wiring.context(request).principal, name
             calls = connections.pop(key, None) or CallContext(Thinker(gate=asyncio.Lock()))
             connections[key] = calls

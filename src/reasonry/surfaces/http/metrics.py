@@ -53,7 +53,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Metrics(Meter):
-    """The metrics of a server or worker process, in a separate Prometheus registry."""
+    """Collects the metrics of a server or worker process in a Prometheus registry of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Metrics(Meter):
         self.watch("reasonry_workers", "Processes that drive jobs.", lambda: health.jobs.workers)
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add to a counter or a histogram, as in `Meter.add`."""
+        """Add `by` to a counter, or record `by` in a histogram. The labels select the series. See `Meter.add`."""
         if (count := self._counts.get(key := (name, *labels.items()))) is None:
             count = self._counts[key] = self._counts[name,].labels(**labels)
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
@@ -105,7 +105,7 @@ class Metrics(Meter):
         return server.server_port
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Add a gauge. The function that returns its value is called each time the metrics are read."""
+        """Add a gauge. The function `value` returns the gauge's value, and is called each time the metrics are read."""
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:

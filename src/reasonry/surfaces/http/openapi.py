@@ -38,7 +38,7 @@ _CHANGING = {"conflict": "The run or session does not allow this now; the messag
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}
-"""The schema keyword for the items of a list or the values of an object. Client generators need these keywords."""
+"""Maps a JSON type to the schema keyword for its items or values. Client generators need these keywords."""
 
 
 class ErrorBodyDocument(TypedDict):

@@ -1,4 +1,4 @@
-"""Operations of the HTTP API (their parameters, bodies and replies), and the endpoint that calls their functions."""
+"""Describes each operation of the HTTP API (parameters, body, reply), and calls the function of the operation."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_type_hints
@@ -14,26 +14,26 @@ from .documents import read_form, read_json, read_query
 
 
 class NoQuery(Struct, frozen=True):
-    """The query of an operation that takes no parameters."""
+    """The type of the query for an operation that takes no query parameters."""
 
 
 class Operation(Struct):
     """An operation of the API: one HTTP method of one path.
 
     Attributes:
-        path: The path in Starlette's form.
-        answer: The function that answers. It takes the context and optionally the annotated `query` and `body`.
-            A path parameter is a member of the query if the query's type has it, else a separate argument.
+        path: The path in the syntax of Starlette's routes.
+        answer: The function that answers a request. It takes the context, and may take the typed `query` and `body`.
+            A path parameter is in `query` if the type of `query` has this member, and otherwise an argument.
         reply: The type of the returned document.
         status: The status of a successful reply.
-        others: Descriptions of further statuses, errors included.
-        headers: The request headers that the function reads, with their schemas.
-        reads: Converts the JSON document of a request to the type of the body.
+        others: Maps each additional status of a reply, including errors, to its description.
+        headers: Maps each request header that the function reads to the JSON schema of the header.
+        reads: The function that converts the JSON document of a request to the type of the body.
         media_type: The media type of the reply.
         checks_query: Whether unknown query parameters are refused.
         query: The type of the query.
         body: The type of the body, if any.
-        needs_body: Whether the body is required. It is optional if all its members are optional.
+        needs_body: Whether a request must have a body. A body is optional if all its members are optional.
     """
 
     method: str
@@ -51,14 +51,14 @@ class Operation(Struct):
     needs_body: bool = False
 
     def __post_init__(self) -> None:
-        """Derive query, body and path parameters from the signature of `answer`."""
+        """Set `query`, `body` and `needs_body` from the signature of `answer`."""
         takes = get_type_hints(self.answer)
         self.query, self.body = takes.get("query", NoQuery), takes.get("body")
         is_form = isinstance(self.body, type) and issubclass(self.body, Struct)
         self.needs_body = any(each.required for each in fields(self.body)) if is_form else bool(self.body)
 
     async def arguments(self, request: Request) -> dict[str, Any]:
-        """Return the arguments of `answer` besides the context.
+        """Read the arguments of `answer`, except the context, from a request.
 
         Raises:
             UsageError: The request is invalid. `field` names the wrong parameter or member.
@@ -86,7 +86,7 @@ class Endpoint:
         """Answer a request.
 
         Raises:
-            UsageError: As in `Operation.arguments`, or `method_not_allowed` if the path does not have the method.
+            UsageError: The request is invalid, or the path does not support its HTTP method (`method_not_allowed`).
         """
         operation = self._operations.get(scope["method"])
         if operation is None:

@@ -1,4 +1,4 @@
-"""HTTP connections: uvicorn's protocol, with limits on open connections, slow requests and unread replies."""
+"""Extends uvicorn's HTTP protocol with limits on open connections, slow requests and unread replies."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LINGER_S = 0.5
 
 
 def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
-    """Return uvicorn's protocol with the limits in the settings."""
+    """Return a new protocol class for uvicorn that applies the limits in the settings."""
     return type("SettingsProtocol", (BoundedProtocol,), {"bounds": settings, "in_turn": {}})
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection with limits. A request that arrives whole in one piece starts no timer of its own."""
+    """An HTTP connection with the limits in `bounds`. A request that arrives in a single piece starts no timer."""
 
     bounds: ServerSettings
     in_turn: dict[BoundedProtocol, None]
-    """All open connections, ordered by the time of their last activity, the oldest first."""
+    """All open connections. The connection whose last activity is longest ago comes first."""
 
     _in_request = _is_refused = False
     _head_bytes: int | None = None
-    """The bytes of incomplete headers so far. The first piece does not count, as it may contain earlier requests."""
+    """How many bytes of unfinished headers have arrived. The first piece may hold earlier requests and is ignored."""
     _piece_bytes = 0
     _answered: RequestResponseCycle | None = None
     """The request that is being answered. `cycle` is the latest request that has arrived."""
@@ -41,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- receiving
 
     def connection_made(self, transport: Any) -> None:
-        """Accept a connection. At the limit, close the connection waiting longest; if none waits, refuse this one."""
+        """Accept a connection. At the limit, close the longest waiting connection. If none waits, refuse this one."""
         super().connection_made(transport)
         has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
         self._go_last()
@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Clean up after a connection has been closed."""
         self._coming, self._unread = _cancel(self._coming), _cancel(self._unread)
         self.in_turn.pop(self, None)
-        # uvicorn tells only the last request of a connection that the client has disconnected.
+        # If the client disconnects, uvicorn tells only the last request of the connection.
         self.pipeline.clear()
         if self._answered is not None:
             self._answered.disconnected = True
@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end()
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Send an error as the reply, unless another reply has begun, and close the connection."""
+        """Close the connection. Before that, send an error as the reply, unless another reply has begun."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
@@ -138,7 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 b"content-length: %d\r\n\r\n" % len(body)
             )
             self.transport.write(STATUS_LINE[http_status(error.code)] + head + body)
-        # If a connection is closed while the client still sends, it is reset and the client loses the reply.
+        # Closing the connection while the client still sends would reset the connection, and the reply would be lost.
         self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self._end)
 
@@ -172,7 +172,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _end(self) -> None:
-        """Close the connection after the client has read the reply, or after a time limit."""
+        """Close the connection when the client has read the reply, or at the latest after `send_timeout_s` seconds."""
         self.transport.close()
         self._give_up_unread()
 

@@ -1,4 +1,4 @@
-"""The bodies of requests about runs, and the documents of replies: the state of a run, and lists of runs."""
+"""Types for the bodies of requests about runs, and for the documents in the replies to these requests."""
 
 from contextlib import suppress
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -31,11 +31,11 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
     kw_only=True,
     forbid_unknown_fields=True,
 )
-"""The limits to change. Null removes a limit."""
+"""A request body with the limits of a run to change. A value of null removes the limit."""
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Return the limits that a request names, by name. A limit of None is to be removed."""
+    """Return the limits that a request changes, by name. A value of None removes the limit."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 
@@ -47,7 +47,7 @@ class StartRun(AskedRun, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: RunMode = "driven"
     model: str | None = None
     prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
-    """New texts for the questions of stages, by `STRATEGY.STAGE`. A value is the text itself, never a file name."""
+    """Maps `STRATEGY.STAGE` to a new text for the question of this stage. The value is never the name of a file."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
@@ -59,12 +59,12 @@ class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A request to resume a run."""
 
     mode: RunMode | None = None
-    """The new mode. By default, it is `driven` if the request names a model, and unchanged otherwise."""
+    """The new mode. Without a mode, a request that names a model sets `driven`. Otherwise, the mode does not change."""
     model: str | None = None
     budget: ChangedLimits | None = None  # pyright: ignore[reportInvalidTypeForm]
 
     def is_coached(self, was_coached: bool) -> bool:
-        """Whether the caller answers the questions from now on."""
+        """Whether the caller, not a model, answers the questions of the run from now on."""
         if self.mode is not None or self.model is not None:
             return self.mode == "coached"
         return was_coached
@@ -74,7 +74,7 @@ class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A request to fork a run."""
 
     at: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)]
-    """The id of the question to ask again, or how many answers to copy from the other run."""
+    """Where the fork begins: the id of the question to ask again, or how many answers to copy from the source run."""
     prompt: Prompt | None = None
     """The new text of the question that `at` names."""
     options: Options = msgspec.field(default_factory=dict)
@@ -170,10 +170,10 @@ class DiffDocument(TypedDict):
 
 
 async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
-    """Return the state of a run: `runs show --json` without lists and nodes, plus a coached run's open questions.
+    """Return a run's state, as `runs show --json` does but without lists and nodes. Add a coached run's open questions.
 
     Args:
-        read: The run, if the caller has just read or written it. Otherwise it is read from the store.
+        read: The run, if the caller has just read or written the run. If None, the run is read from the store.
 
     Raises:
         NotFoundError: The run does not exist.

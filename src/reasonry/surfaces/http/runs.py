@@ -42,7 +42,7 @@ from .sessions import IF_CHANGED, DeletedSessionDocument, Instant
 
 
 class RunsQuery(Struct, frozen=True):
-    """The filters of a list of runs."""
+    """The query parameters that filter a list of runs."""
 
     status: Status | None = None
     outcome: Outcome | None = None
@@ -75,7 +75,7 @@ class EventsQuery(Struct, frozen=True):
 
 
 async def start_run(context: RequestContext, body: StartRun) -> Response:
-    """Start a run. A model answers its questions, or the caller does if `mode` is `coached`."""
+    """Start a run. If `mode` is `coached`, the caller answers the questions of the run. Otherwise, a model does."""
     order, performers = await context.app.receive(body.request())
     return await _begin(context, order, performers, coached=body.mode == "coached")
 
@@ -95,7 +95,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 async def _begin(
     context: RequestContext, order: Begun, performers: Performers, fork: Fork | None = None, *, coached: bool
 ) -> Response:
-    """Accept a run and reply with its state. A coached run has its first questions; any other run is a job."""
+    """Accept a run, and reply with its state. Drive a coached run to its first questions. Other runs become jobs."""
     app, key = context.app, await read_key(context.request)
     if coached:
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
@@ -113,7 +113,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
     """Return how many answers to copy into a fork, and the id of the question to ask again, if any.
 
     Raises:
-        UsageError: The question does not exist, or the request has a `prompt` but no question.
+        UsageError: `at` names no effect of the run, or the request has a `prompt` and `at` does not name a question.
         ConflictError: The question was cancelled before it was answered.
     """
     question = body.at
@@ -138,7 +138,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
-    """List runs, newest first; `query` finds a text in problems, answers, errors and thoughts."""
+    """List runs, newest first. `query` is a text to find in problems, answers, errors and thoughts."""
     return reply(await runs.list_runs(context.app, **structs.asdict(query)))
 
 
@@ -154,7 +154,7 @@ async def read_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def read_page(context: RequestContext, run_id: str) -> Response:
-    """Return the document from which the web page draws a run in its current state."""
+    """Return the document from which the web page draws the current state of a run."""
     engine, known = context.app.engine, context.request.headers.get("if-none-match", "")
     if known and (headers := page_headers(*await engine.last_line(run_id)))["ETag"] in known:
         return Response(status_code=304, headers=headers)
@@ -163,7 +163,7 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
 
 
 async def replay_run(context: RequestContext, run_id: str) -> Response:
-    """Replay a run from its journal, without a model, and compare its path, thoughts and outcome with the record."""
+    """Replay a run from its journal without a model. Compare the path, thoughts and outcome with the recorded run."""
     document = await context.app.engine.replay(run_id)
     return reply({name: document[name] for name in ReplayDocument.__annotations__})
 
@@ -172,7 +172,7 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> ASGIApp:
-    """Stream the events of a run after position `after`, past and new, each once. `text` adds pieces of answers.
+    """Stream the past and new events of a run after position `after`, each event once. `text` adds pieces of answers.
 
     In each event, `event` is the kind, `id` is the position in the run's journal, and `data` is a JSON document.
     """
@@ -192,7 +192,7 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
 async def _pieces(
     context: RequestContext, run_id: str, after: int, *, text: bool
 ) -> AsyncGenerator[Document]:
-    """Yield the events of a run from a position in its journal, until the run ends or the server drains."""
+    """Yield the events of a run after a position in the journal, until the run ends or the server drains."""
     ended = False
     async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
         async for event in events:
@@ -208,9 +208,9 @@ async def _pieces(
 
 
 async def answer_questions(context: RequestContext, run_id: str, body: AnswersBody) -> Response:
-    """Answer questions of a coached run. The reply has the next questions.
+    """Answer questions of a coached run. The reply contains the next questions.
 
-    An unreadable answer is refused (`answer_refused`, with the state of the run in `run`). Other answers are recorded.
+    Readable answers are recorded. Unreadable answers cause the error `answer_refused`, with the run's state in `run`.
     """
     try:
         await runs.coach_answer(context.app, run_id, body.answers, body.participants())
@@ -227,7 +227,7 @@ async def cancel_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def pause_run(context: RequestContext, run_id: str) -> Response:
-    """Pause a run: no new calls start, and calls in flight finish."""
+    """Pause a run. No new calls start, and unfinished calls run to their end."""
     await context.supervisor.pause(context.app, run_id)
     return await read_run(context, run_id)
 
@@ -254,7 +254,7 @@ async def set_limits(context: RequestContext, run_id: str, body: ChangedLimits) 
 
 
 async def delete_run(context: RequestContext, run_id: str) -> Response:
-    """Delete a run that has ended, and the session of its thoughts."""
+    """Delete a run that has ended, and the session with the thoughts of this run."""
     return reply(await runs.delete_run(context.app, run_id))
 
 

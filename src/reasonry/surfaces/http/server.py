@@ -1,4 +1,4 @@
-"""The server: the table of its operations, the routes and schema made from the table, and the main loop."""
+"""The HTTP server. The table of operations determines its routes and its OpenAPI schema. `serve` runs the server."""
 
 import asyncio
 import contextlib
@@ -41,14 +41,14 @@ TABLE: dict[str, Sequence[Operation]] = {
     "operation": listings.HEALTH,
     "openai": (*listings.MODELS, *openai.OPERATIONS),
 }
-"""The operations that the OpenAPI schema describes, by tag."""
+"""Maps each tag of the OpenAPI schema to the operations that have this tag."""
 
 _BACKLOG = 2_048
 
 _FILES_A_CONNECTION = 4
-"""File descriptors to allow for each connection: its own, and some for models, tool servers and the store."""
+"""How many file descriptors to allow for each connection. Models, tool servers and the store need some of them."""
 _COLLECT_AFTER = 50_000
-"""How many new objects start a garbage collection. The number is high, as runs leave no reference cycles."""
+"""How many new objects start a garbage collection. The count is high because runs leave no reference cycles."""
 
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -80,7 +80,7 @@ async def read_asset(context: RequestContext, version: str, name: str) -> Respon
     page = await asyncio.to_thread(live_page)
     if version != page.version or name not in page.files:
         raise NotFoundError("there is no such file of the page; reload it")
-    # The type is not guessed from the system's tables. Some systems give scripts text/plain, which no browser runs.
+    # The system's table of types is not used: some systems call scripts text/plain, and browsers do not run text/plain.
     media_type = "text/css" if name.endswith(".css") else "text/javascript"
     return Response(page.files[name], headers=_FIXED, media_type=media_type)
 
@@ -101,7 +101,7 @@ async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def create_server(app: App, settings: ServerSettings) -> RequestGate:
-    """Create a server for an app. The caller closes the app."""
+    """Create the server for an app. The caller must close the app."""
     settings.check()
     wiring, packed = Wiring(app, settings), [Middleware(GZipMiddleware)]
     addresses: dict[str, list[Operation]] = {}
@@ -123,7 +123,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Aw
     """Serve requests until a signal arrives, then finish pending work within the time limit.
 
     Args:
-        on_start: Called with the address once the server accepts requests.
+        on_start: Called with the address of the server when the server accepts requests.
 
     Raises:
         UsageError: The settings are unsafe, or the address is unavailable.
@@ -140,7 +140,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Aw
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server. On a signal, it ends streams and releases runs, so that connections can close soon."""
+    """A uvicorn server. On a signal, it ends event streams and releases runs, so that connections can close soon."""
 
     def __init__(
         self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], Awaitable[object]]
@@ -200,7 +200,7 @@ class DrainingServer(uvicorn.Server):
 
 
 def _allow_files(count: int) -> None:
-    """Raise the limit of open files if the system permits: a shell's default is often 1,024."""
+    """Raise the limit on open files to `count`, if the system permits. The default in a shell is often 1,024."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

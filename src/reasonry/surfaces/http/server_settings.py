@@ -14,7 +14,7 @@ from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
 from ...system.processes import read_regular_file
 
 OPERATOR = ""
-"""The principal of every request if no tokens are set. Other surfaces, such as commands, also act as this owner."""
+"""The principal of all requests if no tokens are set. Other surfaces, such as the CLI, also act as this owner."""
 OPERATOR_NAME = "operator"
 """The name that stands for the operator in a `PRINCIPAL=TOKEN` entry."""
 
@@ -34,19 +34,19 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """The settings of a server.
 
     Attributes:
-        tokens: The principals, by the SHA-256 digests of their tokens. Without tokens, every client is the operator.
+        tokens: Maps the SHA-256 digest of each token to its principal. If empty, every client is the operator.
         allowed_hosts: Host names of the server besides `localhost`, `127.0.0.1` and `[::1]`.
-        usd_a_day: The daily limit in US dollars for a principal's runs, by principal. `EVERYONE` stands for all others.
-        requests_per_minute: The limit for the requests of each principal in a minute.
-        concurrency: How many jobs the server drives at a time. With 0, it drives no jobs.
-        max_queued: The limit for waiting jobs.
-        max_connections: The limit for open connections. Another connection replaces the one waiting longest.
-        max_in_flight: The limit for requests in progress. If there are several principals, each may have at most half.
-        max_streams: The limit for the open event streams of each principal.
-        request_timeout_s: The time limit for a whole request to arrive.
-        send_timeout_s: The time limit for a client to read a reply.
-        store_timeout_s: The time without an answer after which the store counts as unavailable.
-        drain_s: The time limit for pending work to finish when the server ends.
+        usd_a_day: Maps each principal to the daily limit in US dollars for its runs. `EVERYONE` means all others.
+        requests_per_minute: How many requests each principal may send per minute. None means no limit.
+        concurrency: How many jobs the server drives at the same time. With 0, the server drives no jobs.
+        max_queued: How many jobs may wait.
+        max_connections: How many connections may be open. Another connection replaces the longest waiting connection.
+        max_in_flight: How many requests may be in progress. Each of several principals may have at most half of them.
+        max_streams: How many event streams each principal may have open.
+        request_timeout_s: Seconds within which a whole request must arrive.
+        send_timeout_s: Seconds that the server waits for a client that does not read its reply.
+        store_timeout_s: Seconds without an answer from the store, after which the store counts as unavailable.
+        drain_s: Seconds that pending work may take to finish when the server ends.
     """
 
     host: str = "127.0.0.1"
@@ -89,10 +89,10 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
 
 
 def read_tokens(text: str, source: str) -> dict[bytes, str]:
-    """Read `PRINCIPAL=TOKEN` entries, separated by commas or line ends. Return principals by their tokens' digests.
+    """Read `PRINCIPAL=TOKEN` entries, separated by commas or newlines. Map the digest of each token to its principal.
 
     Args:
-        source: The name of the setting or file, for errors. Errors never show its content.
+        source: The name of the setting or file, for error messages. No error message shows a token.
 
     Raises:
         UsageError: There are no entries, an entry is malformed, or a token is too short or belongs to two principals.
@@ -101,7 +101,7 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
     fault = partial(UsageError, option=source)
     for number, entry in enumerate(_entries(text), 1):
         name, _, token = (part.strip() for part in entry.partition("="))
-        # An HTTP header can carry only such characters.
+        # An HTTP header can carry only these characters.
         is_sendable = token.isascii() and token.isprintable() and " " not in token
         if not (token and is_sendable and _PRINCIPAL.fullmatch(name)):
             raise fault(f"{source}: entry {number} is not PRINCIPAL=TOKEN")
@@ -131,7 +131,7 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
 
 
 def read_host(text: str) -> str | None:
-    """Return the host in `HOST` or `HOST:PORT`, in lower case and without a final dot. Return None for other texts."""
+    """Return the host in `HOST` or `HOST:PORT`, in lower case, without a final dot. Return None for any other text."""
     found = _HOST.fullmatch(text.lower())
     return found and found[1].rstrip(".")
 

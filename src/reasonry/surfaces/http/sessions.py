@@ -33,7 +33,7 @@ Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 
 
 class SessionsQuery(ListSessions, frozen=True, kw_only=True):
-    """The filters of a list of sessions."""
+    """The query parameters that filter a list of sessions."""
 
     strategy: str | None = None
     guided: bool | None = None
@@ -169,9 +169,9 @@ async def add_thought(context: RequestContext, session_id: str, body: NewThought
 
 
 async def list_sessions(context: RequestContext, query: SessionsQuery) -> Response:
-    """List sessions of agents (`guided` true) and of runs (`guided` false), the most recently used first.
+    """List sessions, the most recently used first. `guided` selects the sessions of agents (true) or of runs (false).
 
-    `query` is a text in the purpose or a thought. `since_ms` and `until_ms` limit the last use (Unix time in ms).
+    `query` is a text to find in purposes and thoughts. `since_ms` and `until_ms` (Unix time in ms) bound the last use.
     """
     filters = {name: getattr(query, name) for name in SessionsQuery.__annotations__}
     return reply(await context.sessions.list(query, **filters))
@@ -183,7 +183,7 @@ async def search_thoughts(context: RequestContext, query: SearchQuery) -> Respon
 
 
 async def read_session(context: RequestContext, query: GetSession) -> Response:
-    """Read a session and its thoughts: all, the numbers `from` to `to`, or one branch (`main` is the main line)."""
+    """Read a session with all thoughts, the thoughts numbered `from` to `to`, or one branch (`main`: the main line)."""
     return await _show(context, "get", query)
 
 
@@ -206,7 +206,7 @@ async def export_session(context: RequestContext, query: ExportSession) -> Respo
 
 
 async def import_session(context: RequestContext, body: Document) -> Response:
-    """Import a session from its `export`, under a new id."""
+    """Import a session that `export` returned. The imported session gets a new id."""
     return _begun(await context.sessions.import_(body))
 
 
@@ -246,7 +246,7 @@ def _begun(document: Document) -> Response:
 
 
 async def _show(context: RequestContext, action: str, call: Any) -> Response:
-    """Call the method of `Sessions` that the action names, and reply with its result.
+    """Call the method of `Sessions` with the name `action`, and reply with the result of the call.
 
     Raises:
         NotFoundError: The session id is incomplete. Only other surfaces accept the beginning of an id.

@@ -1,1 +1,1 @@
-"""The MCP server; `serve` runs it. Nothing is imported here, so that the command line can load single parts."""
+"""The MCP server, which `serve` runs. This file imports nothing, so that the command line can load single parts."""

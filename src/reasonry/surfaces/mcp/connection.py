@@ -52,7 +52,7 @@ class InitializeParams(Struct, frozen=True, rename="camel"):
 
 
 class Envelope(Struct, frozen=True):
-    """The `_meta` of every request in the stateless version."""
+    """The member `_meta` that every request has in the stateless version of the protocol."""
 
     version: str = msgspec.field(name=_VERSION_KEY)
     capabilities: dict[str, Any] = msgspec.field(name=_CAPABILITIES_KEY)
@@ -60,7 +60,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Connection:
-    """A client's conversation."""
+    """A client's conversation with the server over standard input and output."""
 
     def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
         self._server = server
@@ -97,7 +97,7 @@ class Connection:
         self._send(frames.result(id, self._encode("tools/call", result)))
 
     async def finish(self, timeout_s: float | None = None) -> None:
-        """Wait until every request is answered, or time is up."""
+        """Wait until every request is answered, or until `timeout_s` seconds have passed."""
         if self._working:
             await asyncio.wait([*self._working], timeout=timeout_s)
 

@@ -58,7 +58,7 @@ _SOLVE_OUTPUT = {
     "properties": {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": _OBJECT},
 }
 _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
-"""Actions that add their run to the runs of the connection."""
+"""The actions of `coach` that add a run to the list of the connection's runs."""
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
@@ -184,7 +184,7 @@ async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> 
 
 
 async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Document:
-    """Return a run's result document, or its state if the call has waited long enough."""
+    """Wait for a run, and return its result document. After `patience_s` seconds, return the run's state so far."""
     with tasks.supervisor.attending(tasks.app, run_id, leaves=not context.ends_when_left):
         result = await _wait(tasks, run_id, context)
     if result is not None:
@@ -194,7 +194,7 @@ async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Do
 
 
 async def _wait(tasks: RunTasks, run_id: str, context: CallContext) -> Result | None:
-    """Wait for the end of the drive and return the run's state, or None if the caller has waited long enough."""
+    """Wait until a run ends, pauses or waits for its caller. Return the result, or None after `patience_s` seconds."""
     telling = asyncio.ensure_future(_tell(tasks, run_id, context.report)) if context.report else None
     try:
         async with asyncio.timeout(None if telling else context.patience_s):

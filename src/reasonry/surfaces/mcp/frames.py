@@ -1,4 +1,4 @@
-"""JSON-RPC frames as bytes, one per line, read leniently so that every request gets a reply."""
+"""Reads and writes JSON-RPC frames, one per line. Even a malformed request is searched for an id and gets a reply."""
 
 import json
 import re
@@ -38,7 +38,7 @@ class _Request(Struct):
 
 
 class RefusedError(Exception):
-    """A protocol error as the answer to a request. Secrets in its texts are masked.
+    """A protocol error with which the server answers a request. Secrets in the message and the data are masked.
 
     Attributes:
         code: The JSON-RPC code.
@@ -54,7 +54,7 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
     """Read the parameters of a request. Unknown members are ignored.
 
     Raises:
-        RefusedError: The parameters do not fit the form.
+        RefusedError: The parameters do not fit the type `form`.
     """
     try:
         return msgspec.convert(params, form)
@@ -63,11 +63,11 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """An unreadable line. The reply is this protocol error, or a tool result with an error if a tool was called.
+    """A line is unreadable. The reply is this error. For a tool call, the reply is a tool result with an error.
 
     Attributes:
-        id: The id of the request, if readable.
-        method: The method of the request, if readable.
+        id: The id of the request, or None if the id is unreadable.
+        method: The method of the request, or None if the method is unreadable.
         cause: The error for the caller of a tool. None means a `UsageError` with the same message.
     """
 
@@ -113,7 +113,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:
-    """Return the error for a message that cannot be decoded, with the id and method among its outermost keys."""
+    """Return the error for a message that cannot be decoded. Read the id and method from the outermost keys."""
     found: dict[bytes, Any] = {}
     depth = 0
     for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):

@@ -1,4 +1,4 @@
-"""The MCP server for HTTP: the official SDK's server, with the same tools, resources and prompts as over stdio.
+"""The MCP server for HTTP. It is the server of the official SDK, with the tools, resources and prompts of stdio.
 
 Importing this module takes half a second, so the stdio server does not import it.
 """

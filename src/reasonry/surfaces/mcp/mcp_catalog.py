@@ -17,7 +17,7 @@ _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Fal
 _UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
 """Schema keywords that short descriptions omit. If a call breaks a bound, the error names that bound."""
 _EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", "run_id", "id"}
-"""Parameters that keep these keywords, because their names do not explain them."""
+"""The parameters that keep the keywords of `_UNTOLD`, because the names of these parameters do not explain enough."""
 
 
 def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
@@ -52,7 +52,7 @@ def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
-    """Return the tool with a shorter description, and with little more than the types of most parameters."""
+    """Return a copy of a tool in which most parameters have only a type. The thinking tool gets a brief description."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
         name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}

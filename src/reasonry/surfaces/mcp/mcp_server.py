@@ -1,6 +1,6 @@
-"""The content of the MCP server: tools, a resource for each strategy and session, a prompt for each strategy.
+"""The tools of the MCP server, its resources (each strategy and session), and its prompts (one for each strategy).
 
-The stdio connection and the SDK's server for HTTP both get their replies here.
+The stdio connection and the SDK's server for HTTP both get their replies from this module.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ CACHE_HINTS = {
     "resources/list": 0,
     "resources/read": 0,
 }
-"""Milliseconds for which a client may cache a reply (protocol 2026-07-28)."""
+"""Maps a method to the milliseconds for which a client may cache the reply (protocol version 2026-07-28)."""
 STRATEGY_URI = "reasonry://strategies/"
 SESSION_URI = "reasonry://sessions/"
 _LISTED_SESSIONS = 50
@@ -79,7 +79,7 @@ class PromptParams(Struct, frozen=True):
 def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
-    """Return the context with the capabilities that its client has declared."""
+    """Return a copy of the context that records the capabilities of the client."""
     elicitation, extensions = capabilities.get("elicitation"), capabilities.get("extensions")
     extensions = extensions if isinstance(extensions, dict) else {}
     pages = extensions.get(PAGES)
@@ -134,7 +134,7 @@ class McpServer:
         }
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
-        """Return the result of a method.
+        """Call a method of the protocol, and return the result of the method.
 
         Raises:
             RefusedError: The parameters do not fit the method, or the client lacks a required capability.
@@ -170,7 +170,7 @@ class McpServer:
         return {"tools": listings}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
-        """Return every strategy and the latest sessions, and the page if the client can show it."""
+        """List every strategy and the latest sessions. If the client can show pages, also list the page."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {

@@ -1,7 +1,7 @@
-"""The tool `show`: a run or a session as a page, in the client if it supports pages, else as an address or a file.
+"""The tool `show`, which shows a run or a session as a page. A client that cannot show pages gets an address or a file.
 
-A client declares support for pages in its capabilities (the extension MCP Apps). Such a client reads the page once, as
-a resource without data, and passes each result of the tool to the page. The model gets only a summary of the result.
+A client declares in its capabilities that it supports pages (the extension MCP Apps). The client reads the page once,
+as a resource without data, and passes each result of the tool to the page. The model gets only a summary of the result.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ class ShowPage(Struct, frozen=True, kw_only=True):
 
 
 def read_page_resource() -> Document:
-    """Return the page without data, in the protocol's form for the content of a resource."""
+    """Return the page, which contains no run or session yet, in the protocol's format for a resource."""
     return {"uri": PAGE_URI, "mimeType": MIME_TYPE, "text": html_page(None)}
 
 
@@ -73,7 +73,7 @@ def page_tool(app: App) -> McpTool:
 
 
 async def _show(app: App, arguments: Document, context: CallContext) -> Document:
-    # Without an id, show the last run or session of the connection, else the last in the store.
+    # If the call has no id, show the connection's latest run, or its session, or the latest entry of the store.
     runs, own = context.runs, context.thinker and context.thinker.current
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)

@@ -1,4 +1,4 @@
-"""Runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
+"""Offers runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
 
 Rule 1: a task is a job of the store, and the id of the task is the id of the run. The status, message, question and
         result of the task are derived from the run's record; nothing else is stored.
@@ -54,7 +54,7 @@ _SECRET = lazy_pattern(
 )
 _UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
 _LIMITS: Final = {f"max_{name}": name for name in Budget.__struct_fields__ if name != "closes"}
-"""The name of the limit in the budget, by the termination reason of a run that reached the limit."""
+"""Maps the termination reason of a run that reached a limit to the name of the limit in the budget."""
 
 
 class ElicitReply(Struct, frozen=True):
@@ -76,7 +76,7 @@ class UserQuestion(NamedTuple):
 
     Attributes:
         key: The key of the question, unique within the task.
-        raised: The limits if the user agrees to go past a reached limit. None if the run itself asks a question.
+        raised: The new budget if the question is whether to exceed a reached limit. None if the run itself asks.
     """
 
     key: str
@@ -84,7 +84,7 @@ class UserQuestion(NamedTuple):
     raised: Budget | None = None
 
     def request(self) -> Document:
-        """Return the question in the protocol's form."""
+        """Return the question as an `elicitation/create` request of the protocol."""
         properties = {} if self.raised else {"answer": {"type": "string", "title": "Answer"}}
         schema = {"type": "object", "properties": properties, "required": [*properties]}
         params = {"mode": "form", "message": self.message, "requestedSchema": schema}
@@ -92,7 +92,7 @@ class UserQuestion(NamedTuple):
 
 
 def without_search(document: Document) -> Document:
-    """Return a run's document without its search tree, for the text of a result."""
+    """Return a copy of a run's document without the search tree and its candidates, for the text of a tool result."""
     kept = {
         name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
     }
@@ -104,8 +104,8 @@ class RunTasks:
     """The tasks of a principal.
 
     Args:
-        supervisor: The supervisor of a process that drives the store's jobs. Without a supervisor, this object drives
-            the tasks that clients ask about.
+        supervisor: The supervisor of a process that drives the store's jobs. If None, this object drives each task that
+            a client asks about.
     """
 
     def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
@@ -117,7 +117,7 @@ class RunTasks:
     # -- starting
 
     async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
-        """Accept a run and return its id. With `job`, the run is a task. With `can_ask`, a task may ask its user."""
+        """Accept a run and return its id. With a `job`, the run is a task. If `can_ask`, the task may ask its user."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
             parts = structs.replace(
@@ -225,7 +225,7 @@ class RunTasks:
         return row
 
     async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
-        """Stop a run that waits for its user. Its task cannot continue."""
+        """Stop a run that waits for its user, if `question` is still open. The task of the run ends."""
         with suppress(ConflictError):
             async with self.app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:
@@ -233,7 +233,7 @@ class RunTasks:
                 await opened.stop(reason, detail)
 
     async def _answer(self, run_id: str, key: str, text: str) -> None:
-        """Give a run its user's reply once, and let it continue."""
+        """Record the user's reply in a run, and let the run continue. A reply that is already recorded is ignored."""
         with suppress(ConflictError):
             async with self.app.engine.open(run_id) as opened:
                 at_ms = max(opened.run.snapshot.at_ms, 0)
@@ -260,7 +260,7 @@ def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
 
 
 def _message(run: Run) -> str:
-    """Return the latest thought of a run in one line, as in a terminal: its title and its first line."""
+    """Return the title and the first line of a run's latest thought. If there is no thought, return the stage."""
     if not run.thoughts:
         return f"{run.strategy.name} at the stage {run.snapshot.stage}"
     thought = run.thoughts[-1]

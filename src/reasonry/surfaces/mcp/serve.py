@@ -25,27 +25,27 @@ from .stdio_transport import StdioTransport, write_whole
 from .tools import Document
 
 GRACE_S = 3.0
-"""Seconds for calls in flight to finish after the input has ended or a signal has arrived."""
+"""Seconds that unfinished calls may take after the input has ended or a signal has arrived."""
 _LEAVING_S = 0.8
-"""Seconds for abandoned calls to clean up."""
+"""Seconds that abandoned calls may take to clean up."""
 _LET_GO_S = 1.5
-"""Seconds for runs to finish. A task remains a job in the store. The run of an abandoned call is cancelled."""
+"""Seconds that runs may take to stop. A task remains a job in the store. The run of an abandoned call is cancelled."""
 _DRAIN_S = 0.5
-"""Seconds for the client to read its last replies."""
+"""Seconds that the client may take to read its last replies."""
 _MAX_TOLD = 20
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
 _MAX_CHARS = 20_000
 _MAX_WAITING = 256
-"""How many texts may wait to be written to the log."""
+"""How many messages may wait to be written to the log."""
 _FINISH_S = 0.2
-"""Seconds for the last texts of the log to be written."""
+"""Seconds that the log may take to write its last messages."""
 
 
 async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     """Serve standard input and output until the client leaves or a signal arrives.
 
-    Meanwhile, file descriptor 0 is an empty input and descriptor 1 is standard error, so that other code cannot disturb
-    the conversation.
+    While the server runs, file descriptor 0 is an empty input and descriptor 1 is standard error, so that other code
+    cannot disturb the conversation.
     """
     log, over = ThoughtLog(2, environ), asyncio.Event()
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
@@ -79,9 +79,9 @@ def main(
     """Run the server over standard input and output until the client leaves.
 
     Args:
-        store_spec: A value of `--store`. Defaults to `REASONRY_STORE`, else the user's data folder.
-        environ: The environment. Defaults to that of the process.
-        strategies: Strategies by canonical name. Defaults to the registry with installed packages.
+        store_spec: The store, as in the option `--store`. Defaults to `REASONRY_STORE`, or to the user's data folder.
+        environ: The environment variables. Defaults to the variables of the process.
+        strategies: Strategies by canonical name. Defaults to the built-in strategies and the installed plugins.
 
     Raises:
         UsageError: A setting or the name of the store is invalid.
@@ -122,10 +122,10 @@ def _conversation() -> Generator[tuple[int, int]]:
 
 
 class ThoughtLog:
-    """Writes thoughts to a file descriptor, perhaps without a reader. If writing blocks, further texts are dropped.
+    """Writes thoughts to a file descriptor in a thread. If nobody reads the descriptor, the log drops thoughts.
 
     Args:
-        environ: The environment, for `NO_COLOR` and `FORCE_COLOR`.
+        environ: The environment variables, of which the log uses `NO_COLOR` and `FORCE_COLOR`.
     """
 
     def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
@@ -142,12 +142,12 @@ class ThoughtLog:
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Queue a text for the log, or drop it if the queue is full. None ends the log."""
+        """Queue a message for the log. If the queue is full, drop the message. None ends the log."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 
     def finish(self) -> None:
-        """End the log, and wait at most `_FINISH_S` seconds until the queued texts are written."""
+        """End the log, and wait at most `_FINISH_S` seconds until the queued messages are written."""
         self.write(None)
         self._thread.join(_FINISH_S)
 

@@ -1,6 +1,6 @@
 """Reads and writes lines over file descriptors in two threads, so that the event loop never blocks.
 
-The blocking mode of the descriptors is not changed, because a terminal or another process may share it.
+The blocking mode of the descriptors is not changed, because a terminal or another process may share this mode.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ class StdioTransport:
         """Start reading.
 
         Args:
-            on_line: Called with each line, without its newline. A line over `max_line` bytes is cut to one byte more.
+            on_line: Called with each line, without its newline. A line that is too long is cut to `max_line` + 1 bytes.
         """
         self._on_line = on_line
         self._writer.start()
         threading.Thread(target=self._read, daemon=True).start()
 
     def stop(self) -> None:
-        """Stop reading. Queued lines are still written."""
+        """Ignore all lines that arrive from now on. Queued lines are still written."""
         self._ended = True
 
     async def close(self, timeout_s: float) -> None:
-        """Stop writing after the queued lines; wait for them at most `timeout_s`. Both descriptors stay open."""
+        """Write the queued lines, then stop writing. Wait at most `timeout_s` seconds. Both descriptors stay open."""
         self._outgoing.put(None)
         await asyncio.to_thread(self._writer.join, timeout_s)
 

@@ -1,6 +1,6 @@
-"""The form of the MCP server's tools, and the context of their calls.
+"""Types for a tool of the MCP server and for the context of a tool call, and functions that build tool results.
 
-A tool takes raw arguments and returns a document or raises an error. It does not know the protocol.
+A tool takes the raw arguments of a call. It returns a document or raises an error, and does not know the protocol.
 """
 
 import logging
@@ -23,12 +23,12 @@ MAX_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The context of a call: the connection of the caller, and the abilities of the client.
+    """The context of a tool call, which describes the connection and the abilities of the client.
 
     Args:
-        thinker: The sessions of the connection, or None if its calls share no sessions.
-        runs: The runs that the connection has started, resumed or answered, the latest last.
-        page_url: The address of the server's web page, if there is one. With `#/runs/ID` added, it shows a run.
+        thinker: The sessions of the connection. None if the calls of the connection share no sessions.
+        runs: The ids of the runs that the connection has started, resumed or answered. The latest run comes last.
+        page_url: The address of the server's web page, if there is a page. The address plus `#/runs/ID` shows a run.
         ends_when_left: Whether an abandoned call ends the run that it started.
         patience_s: Seconds that a call without progress reports may wait for its run. None means until the run ends.
         takes_tasks: Whether the client accepts a task in place of a result.
@@ -45,23 +45,23 @@ class CallContext:
     can_ask: bool = False
 
     def add_run(self, run_id: str) -> None:
-        """Make a run the connection's latest. Beyond `MAX_RUNS` runs, the oldest is forgotten."""
+        """Make a run the latest run of the connection. Beyond `MAX_RUNS` runs, forget the oldest run."""
         self.runs[:] = [*(known for known in self.runs if known != run_id), run_id][-MAX_RUNS:]
 
 
 class TaskDocument(Document):
-    """A task of the protocol. A call returns it in place of a document that does not exist yet."""
+    """A document that describes a task of the protocol. A tool call returns a task if its result does not exist yet."""
 
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool of the server.
+    """A tool of the MCP server: a description for clients, and the function that does the work.
 
     Args:
-        call: Does the work and returns a JSON document. Its exceptions become error results.
-        annotations: Hints about the tool, by their names in the protocol.
+        call: The function that does the work and returns a JSON document. An exception becomes an error result.
+        annotations: Maps the name of each hint in the protocol to its value for this tool.
         page_uri: The address of the page that shows the tool's results, in clients that support pages.
-        shorten: Returns a shorter document for the text of a result.
+        shorten: The function that returns a shorter document for the text part of a result.
     """
 
     name: str
@@ -75,7 +75,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`. The entry has the page's address twice, for older clients."""
+        """Return the tool's entry in `tools/list`. The page's address is there twice, once for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,
@@ -89,7 +89,7 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Return an output schema that also allows an error document, and requires no member.
+    """Return a copy of an output schema that also allows an error document, and that requires no member.
 
     Clients also validate error results against the output schema.
     """
@@ -99,11 +99,11 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
 
 def tool_result(document: Document, *, is_error: bool = False, shown: Document | None = None) -> Document:
-    """Build the result of a tool call: the document as text and as structured content.
+    """Build the result of a tool call. The result has the document both as text and as structured content.
 
     Args:
         is_error: Whether the document describes an error.
-        shown: The document for the text, if it differs.
+        shown: The document for the text. By default, the text is the same document.
     """
     text = msgspec.json.encode(document if shown is None else shown).decode()
     content = [{"type": "text", "text": text}]

@@ -23,19 +23,19 @@ def return_errors(tool: ThinkingTool) -> ThinkingTool:
 
 
 def openai_tool(tool: ThinkingTool) -> Document:
-    """Return the entry for `tools=` of OpenAI's chat completions."""
+    """Return the entry that describes the tool in the argument `tools=` of OpenAI's chat completions API."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
     return {"type": "function", "function": function}
 
 
 async def answer_openai(tool: ThinkingTool, call: Any) -> Document:
-    """Perform a call from the `tool_calls` of a message, and return the message that replies to the call."""
+    """Perform a call from the `tool_calls` of a message, and return the message that answers the call."""
     document, _ = await _perform(tool, call.function.arguments)
     return {"role": "tool", "tool_call_id": call.id, "content": json.dumps(document)}
 
 
 def anthropic_tool(tool: ThinkingTool) -> Document:
-    """Return the entry for `tools=` of Anthropic's messages."""
+    """Return the entry that describes the tool in the argument `tools=` of Anthropic's messages API."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
 

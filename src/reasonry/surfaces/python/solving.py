@@ -61,25 +61,25 @@ async def solve(
         session: A session of the store whose thoughts are quoted below the problem: its id, the beginning of its id,
             or `last`.
         strategy: The name of a registered strategy, or a strategy of your own.
-        model: A value of `--model`, an `async (messages) -> str`, a model object of pydantic-ai or LangChain, or an
-            object that implements `Model`. By default, the environment decides which model is used.
+        model: A string as for `--model`, an `async (messages) -> str`, a model object of pydantic-ai or LangChain, or
+            an object that implements `Model`. By default, the environment decides which model is used.
         options: Options of the strategy, by name.
-        prompts: Your own texts for the questions of stages, by `STRATEGY.STAGE`. In a text, `{prompt}` and `{system}`
-            stand for the original texts, `{problem}` for the problem.
-        budget: Hard limits. A run that reaches a limit ends with an answer from its thoughts so far, unless `closes` is
-            false. Defaults to 30 calls; `Budget()` sets no limit.
-        store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
-        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`; a str says what is
+        prompts: Maps `STRATEGY.STAGE` to your own text for the question of this stage. In your text, `{prompt}` and
+            `{system}` stand for the strategy's own texts, and `{problem}` stands for the problem.
+        budget: Hard limits. A run that reaches a limit ends with an answer from its thoughts so far, unless its
+            `closes` is false. Defaults to 30 calls; `Budget()` sets no limit.
+        store: A store, or a string as for `--store`. Default: `REASONRY_STORE` or, without it, the user's data folder.
+        verifier: A string as for `--verifier`, or a callable `(problem, path) -> bool | str | None`; a str says what is
             wrong. An optional third parameter `final` says whether the candidate claims to be the answer.
         judge_model: The model that scores thoughts. Defaults to `model`.
         draft_model: The model that proposes thoughts. Defaults to `model`.
         tools: Python callables, or objects that implement `Tool`.
-        mcp: Servers whose tools may be called, as values of `--mcp`.
+        mcp: MCP servers whose tools the run may call, as strings for `--mcp`.
         context: Files that a strategy may search.
         sandbox: The sandbox for code from a model.
-        price: The price in dollars per million tokens: `IN/OUT`, `MODEL=IN/OUT`, or several of these. It overrides
-            price lists and providers. A budget in dollars requires `price` if no price list has the model.
-        policy: Concurrency, timeouts, attempts and rate limits. Calls with the same policy share its rate limits.
+        price: The price in dollars per million tokens: `IN/OUT`, `MODEL=IN/OUT`, or several of these. It overrides the
+            prices of price lists and providers. A budget in dollars requires `price` if no price list has the model.
+        policy: Concurrency, timeouts, attempts and rate limits. Runs with the same policy share its rate limits.
         observer: An object whose methods are called with the events of the run.
 
     Raises:
@@ -150,8 +150,8 @@ async def select(
     arguments and errors are the same as for `solve`.
 
     Args:
-        criteria: A sentence for each criterion, by the criterion's name. Defaults to everything the problem asks for.
-        options: Further options of `best_of_n`.
+        criteria: Maps the name of each criterion to a sentence. Default: everything that the problem asks for.
+        options: Additional options of `best_of_n`.
     """
     options = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
     return await solve(problem, strategy=SELECTOR, options=options, **others)
@@ -171,7 +171,7 @@ class Coaching:
 
     @property
     def questions(self) -> list[dict[str, Any]]:
-        """The open questions; empty once the run has ended."""
+        """The open questions. The list is empty once the run has ended."""
         return self.document["questions"]
 
     async def answer(self, answers: Any) -> dict[str, Any]:
@@ -216,10 +216,10 @@ async def coach(
     context: Sequence[str] = (),
     sandbox: str | None = None,
 ) -> Coaching:
-    """Start a run whose questions you answer, or resume a run with `run_id`.
+    """Start a run whose questions you answer, or resume the run `run_id`.
 
-    The other arguments are the same as for `solve`. A resumed run keeps its strategy and options. Pass its tools again,
-    its verifier if it was an object, and its strategy if it is your own.
+    The other arguments are the same as for `solve`. A resumed run keeps its strategy and options. To resume, pass the
+    tools again, the verifier if it was an object, and the strategy if it is your own.
 
     Raises:
         UsageError: An argument is wrong. Nothing was written.

@@ -118,7 +118,7 @@ def _as_stream(
     async def stream(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[StreamEvent]:
         """Solve a problem and yield the events of the run. The last event is an `EndEvent` with the result.
 
-        The arguments are the same as for `solve`, without `observer`. Closing the generator cancels the run.
+        The arguments are the same as for `solve`, except `observer`. Closing the generator cancels the run.
 
         Raises:
             UsageError: An argument is wrong. Nothing was written or paid.
@@ -143,4 +143,4 @@ def _as_stream(
 
 
 stream = _as_stream(solve)
-"""Yields the events of a run. Its arguments are the same as for `solve`, without `observer`."""
+"""Yields the events of a run. Its arguments are the same as for `solve`, except `observer`."""

@@ -6,7 +6,7 @@
         thought="…", thoughtNumber=2, totalThoughts=2, nextThoughtNeeded=False, sessionId=reply["sessionId"]
     )
 
-The agent passes the session's id on from call to call. Tools with the same store share their sessions, and a process
+The agent passes the session's id to each later call. Tools with the same store share their sessions, and a process
 opens each store only once. A session therefore continues even if the program makes a new tool for each call.
 """
 
@@ -36,7 +36,7 @@ _opened: dict[str | None, Store] = {}
 
 
 class StageFields(dict[str, Any]):
-    """An object with arbitrary members. Its schema asks for JSON text, since strict schemas forbid such objects."""
+    """An object with arbitrary members. Strict schemas forbid such objects, so the schema asks for JSON text."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -135,14 +135,14 @@ def thinking_tool(
 
     Args:
         session_id: The only session that the tool uses. If it does not exist, it is created with exactly this id.
-        store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
-        ttl_s: Seconds without use until a session of this tool expires. Defaults to `REASONRY_SESSION_TTL_S`, else
-            1,800. Environment variables also set the defaults of the next three arguments.
+        store: A store, or a string as for `--store`. Default: `REASONRY_STORE` or, without it, the user's data folder.
+        ttl_s: Seconds without use until a session of this tool expires. Defaults to `REASONRY_SESSION_TTL_S` or,
+            without it, 1,800. Environment variables also set the defaults of the next three arguments.
         on_expiry: The action on an expired session: `archive` or `delete`.
         max_thoughts: The maximum number of thoughts in a session.
         max_thought_chars: The maximum number of characters in a thought.
         history: How many of the latest thoughts a reply shows by default. None means all thoughts.
-        strategies: Further strategies by name, as returned by `stages.from_mapping`.
+        strategies: Maps names to additional strategies, such as the result of `stages.from_mapping`.
 
     Raises:
         UsageError: An argument has an illegal value. The error names the argument.
@@ -205,7 +205,7 @@ async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> i
     """Delete all sessions of the store except the sessions of runs. Return how many sessions were deleted.
 
     Args:
-        confirm: Must be true for a durable store, which may hold the work of others.
+        confirm: Must be true for a durable store, which may contain the work of others.
 
     Raises:
         UsageError: The store is durable and `confirm` is false. Nothing has changed.

@@ -38,7 +38,7 @@ class SetupRequest(Struct, frozen=True):
 
     Args:
         agents: The names of all agents that the user sets up with the same command.
-        remove: Whether to remove Reasonry instead.
+        remove: Whether to remove Reasonry instead of adding it.
     """
 
     launch: Launch
@@ -53,7 +53,7 @@ class AgentPlan(Struct, frozen=True):
 
     Args:
         state: `add`, `update`, `remove`, `unchanged`, `absent` (nothing to remove) or `refused` (see `error`).
-        diff: The new lines of Reasonry's entry. The rest of the file is not shown, since it may contain API keys.
+        diff: The new lines of Reasonry's entry. Other lines of the file are omitted, since they may contain API keys.
     """
 
     agent: Agent
@@ -87,7 +87,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
     try:
         there = find_entry(read_data(agent.format, text or ""), keys)
         is_ours = _is_ours(there, agent.shape)
-        # The entry keeps members that Reasonry does not write, such as an environment.
+        # An existing entry keeps the members that Reasonry does not write, such as an environment.
         entry = None if wanted.remove else {**there, **own} if is_ours else own
         if there == entry:
             return AgentPlan(agent, place, "absent" if wanted.remove else "unchanged")
@@ -112,7 +112,7 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Whether a setup created this file: the file has no backup, or its backup also contains Reasonry's entry."""
+    """Whether a setup created this file. If so, there is no backup, or the backup also contains Reasonry's entry."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 

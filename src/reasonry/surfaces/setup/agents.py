@@ -31,7 +31,7 @@ class EntryShape(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         args: The key of the arguments. Empty if the member `command` is one list of the command and its arguments.
-        fixed: Further members of each entry. The value `{name}` stands for the name of the entry.
+        fixed: Additional members of each entry. The value `{name}` stands for the name of the entry.
     """
 
     command: str = "command"
@@ -51,8 +51,8 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
         programs: Commands on PATH that show that the agent is installed.
         skills: The user's folder of skills, if the agent has skills.
         native: The agent's own command that adds a server. `{name}` and `{command}` are placeholders.
-        environment: The environment variables that the agent passes to its servers: `all` variables of the shell, a
-            `few` of them, or the variables of the `desktop`, if no shell starts the agent.
+        environment: The environment variables that the agent passes to its servers: `all` (all variables of the shell),
+            `few` (some of these variables) or `desktop` (the agent is a desktop program that no shell starts).
     """
 
     name: str
@@ -87,7 +87,7 @@ def find_agent(name: str) -> Agent:
 
 
 class Machine(Struct, frozen=True):
-    """The computer, the user and the current folder for which the files of agents are looked up.
+    """The computer, the user and the current folder, which together determine where agents keep their files.
 
     Args:
         system: `Linux`, `Darwin` or `Windows`, as `platform.system` returns it.
@@ -104,7 +104,7 @@ class Machine(Struct, frozen=True):
         """Describe this machine, its user and the current folder.
 
         Raises:
-            UsageError: The user has no home folder, or the current folder is gone.
+            UsageError: The user has no home folder, or the current folder no longer exists.
         """
         try:
             return Machine(platform.system(), Path.home(), dict(os.environ), Path.cwd())
@@ -125,7 +125,7 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Return the first of these paths that qualifies by the rules at the top of `agents.toml`."""
+        """Return the first path that qualifies by the rules at the top of `agents.toml`, or else the first path."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
@@ -175,7 +175,7 @@ class Launch(Struct, frozen=True):
     env: Mapping[str, str] = {}
 
     def entry(self, shape: EntryShape, name: str) -> dict[str, Any]:
-        """Return the server entry for this command, with the keys that an agent uses."""
+        """Return the server entry for this command, with the keys that the agent's file uses."""
         fixed = {key: name if value == "{name}" else value for key, value in shape.fixed.items()}
         apart = {shape.command: self.command, shape.args: list(self.args)}
         command = apart if shape.args else {shape.command: [self.command, *self.args]}
@@ -183,7 +183,7 @@ class Launch(Struct, frozen=True):
 
 
 def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
-    """Read the command that starts a server from an entry of an agent's file. Return None if the entry has none."""
+    """Return the command in an entry of an agent's file. Return None if the entry has no valid command."""
     if not isinstance(entry, dict):
         return None
     found: Any = entry.get(shape.command)

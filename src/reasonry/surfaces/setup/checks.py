@@ -37,7 +37,7 @@ class SetUpEntry(Struct, frozen=True):
 
     Args:
         launch: The command that starts the server, or None if the entry names no command.
-        known: The result for `try_entries` if it is known without a start of the server; otherwise empty.
+        known: The result of the check if the server need not be started to know it. Otherwise, it is empty.
     """
 
     agent: Agent
@@ -49,7 +49,7 @@ class SetUpEntry(Struct, frozen=True):
 
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
-    """Return every entry for Reasonry in the files of agents, and an entry without a name for each unreadable file."""
+    """Return all entries for Reasonry in the agents' files. An unreadable file yields one entry with an empty name."""
     return [entry for agent in AGENTS for entry in _entries_of(agent, machine.config_file(agent))]
 
 
@@ -81,10 +81,10 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
-    """Start the server of each entry as its agent would, a few servers at once.
+    """Start the server of each entry in the same way as the entry's agent. At most four servers run at once.
 
     Returns:
-        For each entry, its `known` result, such as a `note` why it was not tried, or the result of `check_server`.
+        The result of `check_server` for each entry. If a server was not started, the result is the entry's `known`.
     """
     places = asyncio.Semaphore(4)
 
@@ -110,10 +110,10 @@ def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
 async def check_server(
     launch: Launch, environ: Mapping[str, str], folder: Path, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Start a server, perform the MCP handshake, ask for its tools, and end it. Faults are returned, not raised.
+    """Start a server, perform the MCP handshake, list its tools, and end the server. Faults are returned, not raised.
 
     Returns:
-        {`ms`, `server`, `protocol`, `tools`} if the server works; `ms` is the time until it has answered and ended.
+        {`ms`, `server`, `protocol`, `tools`} if the server works; `ms` is how long it took to answer and end.
         Otherwise {`problem`, `remedy`} and, if the server started, `stderr`: the last lines of its standard error.
     """
     env = {**environ, **launch.env}

@@ -1,8 +1,8 @@
 """Reads and edits configuration files of other programs. A file is written completely or not at all.
 
 An edit that would change more than Reasonry's own entry is refused. The new text is first written to the backup's path,
-then moved over the old file; after that, the old text is written to the backup's path. If the process is killed at any
-time, the file is therefore complete, and the backup is the only other copy.
+then moved over the old file; after that, the old text is written to the backup's path. Therefore, the file is
+complete even if the process is killed at any time, and the backup is the only other copy.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class FileChange(Struct, frozen=True):
 
 
 def read_config(path: Path) -> str | None:
-    """Return the text of a file with its byte order mark and line ends, or None if the file does not exist.
+    """Return the text of a file, including any byte order mark and its own line ends. Return None if there is no file.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -149,7 +149,7 @@ def read_data(form: str, text: str) -> dict[str, Any]:
 
 
 def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value that this sequence of keys leads to, or None if there is none."""
+    """Return the value that this sequence of keys leads to, or None if there is no such value."""
     found: Any = data
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with `entry` at these keys. With None, remove the old entry and the tables it leaves empty.
+    """Return the text with `entry` at these keys. For None, remove the old entry and the tables that are then empty.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.
@@ -181,7 +181,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put an entry into parsed data or into the document of a library, in place. None removes the entry."""
+    """Put an entry into parsed data, or into a document of tomlkit or ruamel.yaml. None removes the old entry."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -196,7 +196,7 @@ def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> No
     elif isinstance(data.get(key), MutableMapping):
         data[key].update({name: value for name, value in entry.items() if data[key].get(name) != value})
     elif data and hasattr(data, "insert"):
-        # A new YAML entry goes first, since comments after a mapping's last entry belong to that entry.
+        # A new YAML entry is inserted first, since comments after a mapping's last entry belong to that entry.
         data.insert(0, key, entry)
     else:
         data[key] = entry
@@ -234,7 +234,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
         yaml.sequence_indent, yaml.sequence_dash_offset = len(listed[2]) + 2, len(listed[2])
     document = yaml.load(text[start:])
     if document is None:
-        # A text with nothing but comments has no mapping that could keep them.
+        # A text with only comments has no mapping that could hold the comments.
         document, start = {}, len(text)
     _edit(document, keys, entry)
     written = io.StringIO()
@@ -244,7 +244,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Restore the comments at the end of a removed part, since they describe the text after it."""
+    """Restore the comments at the end of a removed part, since these comments describe the text after the part."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -295,7 +295,7 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
-    """Return the start, the value's start and the end of each member of an object. Of duplicates, the last counts."""
+    """Return three positions of each member of an object: start, start of the value, end. The last duplicate counts."""
     members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())
@@ -304,7 +304,7 @@ def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _drop(text: str, commas: str, start: int, end: int) -> str:
-    """Remove a member and its comma. If its line is then empty, remove the line too."""
+    """Remove a member and the comma after or before it. If the line is then empty, remove the line too."""
     before, after = text[:start], text[end:]
     if commas[end:].lstrip().startswith(","):
         after = text[commas.index(",", end) + 1 :].lstrip(" \t")
@@ -318,5 +318,5 @@ def _drop(text: str, commas: str, start: int, end: int) -> str:
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """Replace the matched comments or commas by spaces, so that the positions of all other characters stay the same."""
+    """Replace the matched comments or commas with spaces, so that all other characters keep their positions."""
     return pattern.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(".", " ", found[0]), text)

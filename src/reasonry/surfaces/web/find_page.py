@@ -14,7 +14,7 @@ from .session_page import session_page
 
 
 async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run or a session, named by its id, the beginning of its id, or `last` (most recently used).
+    """Return the page of the run or session that `text` names: an id, the start of an id, or `last` (used last).
 
     If a run wrote the session, the page shows that run. An active run or session is shown in its current state.
 
@@ -39,7 +39,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run in its current state, with the journal position after which new events follow."""
+    """Return the page of a run in its current state, including the journal position after which new events follow."""
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
@@ -56,7 +56,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _run_row(app: App, found_id: str) -> RunRow | None:
-    """Return the run with this id, or the run that wrote the session with this id, or None if no run wrote it."""
+    """Return the run with this id, or the run that wrote the session with this id. Return None if no run wrote it."""
     with contextlib.suppress(NotFoundError):
         return await app.store.run(found_id)
     try:

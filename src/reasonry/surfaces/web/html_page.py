@@ -1,11 +1,11 @@
 """Writes pages: self-contained HTML files, each with a document and the script that draws the document.
 
-A server shows the same drawing inside a frame. The URLs of the server's files contain a version, so that browsers can
-cache the files forever.
+A server shows the same drawing in its live page. The URLs of the live page's files contain a version, so that browsers
+can cache the files forever.
 
-The content security policy of a file allows only the file's own script and style, by their digests. No other script can
-run, whatever the data contains, and no address can be reached. The data is JSON without characters that could end its
-element. The script is the modules of `assets`, joined. Only their owner can read the pages in the default folder.
+The content security policy of a file allows only the file's own script and style, by their digests. Whatever the data
+contains, no other script can run, and the page cannot reach any address. In the data, characters that could end the
+HTML element are escaped. The script joins the modules in `assets`. Only the owner can read pages in the default folder.
 """
 
 import base64
@@ -42,7 +42,7 @@ KEPT_S = 24 * 60 * 60
 
 @cache
 def asset_texts() -> Mapping[str, str]:
-    """Return the text of each file in `assets`, by path. The folder `live` contains the frame of a server's page."""
+    """Map the path of each file in `assets` to its text. The folder `live` contains the files of the live page only."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
     font = base64.b64encode(folder.joinpath("inter.woff2").read_bytes()).decode()
@@ -86,7 +86,7 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
 
 
 def embedded_json(document: object) -> str:
-    """Return a document as JSON without markup characters, safe inside an HTML element."""
+    """Return a document as JSON that is safe inside an HTML element, since the characters <, > and & are escaped."""
     text = escaped_json(msgspec.json.encode(document).decode())
     for character, escape in _MARKUP.items():
         text = text.replace(character, escape)
@@ -111,10 +111,10 @@ def _digest(text: str) -> str:
 
 
 class LivePage(NamedTuple):
-    """The page that a server shows, and its files.
+    """The live page: the web page that a server shows, its version, and the files that it loads.
 
     Attributes:
-        files: The text of each file, by name. The server serves a file at `assets/VERSION/NAME`.
+        files: Maps the name of each file to its text. The server serves a file at `assets/VERSION/NAME`.
     """
 
     document: str
@@ -124,9 +124,9 @@ class LivePage(NamedTuple):
 
 @cache
 def live_page() -> LivePage:
-    """Return the page that a server shows, without any data."""
+    """Return the live page without any data. Its scripts load runs and sessions from the server later."""
     files = {name: text for name, text in asset_texts().items() if name.endswith((".js", ".css"))}
-    del files["main.js"]  # Only pages in files start with this script.
+    del files["main.js"]  # Only the pages that are written as files start with this script.
     version = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:12]
     parts = {
         "version": version,
@@ -145,7 +145,7 @@ def _links(relation: str, version: str, names: list[str]) -> str:
 
 
 def page_folder(environ: Mapping[str, str]) -> Path:
-    """Return the default folder for pages: the folder in `REASONRY_PAGES`, or else a folder in the user's cache."""
+    """Return the default folder for pages: the folder that `REASONRY_PAGES` names, or one in the user's cache."""
     named = environ.get("REASONRY_PAGES")
     if named:
         return Path(named)
@@ -155,7 +155,7 @@ def page_folder(environ: Mapping[str, str]) -> Path:
 
 
 def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
-    """Write a page to the folder, replace its earlier version, and return its path.
+    """Write a page to a file in the folder, in place of an earlier version of the page. Return the path of the file.
 
     Raises:
         UsageError: The page cannot be written.
@@ -180,7 +180,7 @@ def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
 
 
 def can_show(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Whether a graphical browser is available. A text browser would occupy the terminal."""
+    """Whether a graphical browser is available. A text browser does not count: it would occupy the terminal."""
     if environ.get("BROWSER"):
         return True
     if platform in ("win32", "darwin"):

@@ -1,8 +1,8 @@
 """The page document: the data of a run or a session, for a page in a file and for a live page of a server.
 
 Members from the run's record keep their names. The document adds the nodes of the run, with their questions, calls and
-costs. In every text, keys are masked and control characters are escaped. A node has the same id in all views of a run.
-Times below the top level are milliseconds since the beginning of the run.
+costs. In every text, secret keys are masked and control characters are escaped. A node has the same id in all
+views of a run. The times of nodes, questions and calls are milliseconds since the beginning of the run.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PageEffect(Struct, kw_only=True):
     ended_at_ms: int | None
     error: PageReason | None
     reused: bool = False
-    """Whether the answer was copied from the run that this run is a fork of. A copied answer costs nothing here."""
+    """Whether the answer was copied from the run that this run was forked from. A copied answer costs nothing."""
 
 
 class PageQuestion(PageEffect, kw_only=True):
@@ -175,7 +175,7 @@ class PageDocument(DrawnCounts, kw_only=True):
     ended_at_ms: int | None
     duration_ms: int
     table: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
-    """The strategy's stages, each with its next stages; empty without a strategy."""
+    """The stages of the strategy, each with its next stages. If there is no strategy, the list is empty."""
     path: list[str] = field(default_factory=list[str])
     """The stages of the run, in order."""
     used: dict[str, float | None] = field(default_factory=dict[str, float | None])
@@ -193,10 +193,10 @@ class PageDocument(DrawnCounts, kw_only=True):
     cuts: PageCuts = field(default_factory=PageCuts)
     forked_from: str | None = None
     reused: PageCost | None = None
-    """The cost of the answers that were copied from the original run of a fork. No other cost includes it."""
+    """The cost of the answers that were copied from the original run of a fork. No other cost includes this cost."""
     paused: bool = False
     position: int = 0
-    """For a live page: the position in the run's journal up to which the page is complete. New events follow it."""
+    """For a live page: the journal position up to which the page is complete. New events follow this position."""
 
 
 def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
@@ -242,7 +242,7 @@ _LEAST_CHARS = 60
 
 
 def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
-    """Escape control characters in every text, and cut first the lists, then the texts. `cuts` counts the omissions."""
+    """Shorten lists and texts that exceed the bounds, and escape control characters. `cuts` counts the omissions."""
     if len(page.nodes) > bounds.nodes:
         _keep_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):

@@ -1,7 +1,7 @@
-"""Builds the nodes of a run from the tree, drafts or iterations in its result document, or else from its thoughts.
+"""Builds the nodes of a run's page from the result document (tree, drafts or iterations) or from the thoughts.
 
-The module does not depend on the strategy: it draws a part of the result document if the part has one of the shapes
-below, and ignores other parts. Members after `|` are optional.
+The module does not depend on the strategy. It builds nodes from each part of the result document that has one of the
+shapes below, and ignores all other parts. Members after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
     best        | {"path_ids": [ID, …]}, the path to the answer in the tree
@@ -46,10 +46,10 @@ def _node(**members: Any) -> PageNode:
 
 
 def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
-    """Return the root and the nodes in a result document, by id. Each parent precedes its children.
+    """Map the id of each node in a result document to the node, the root included. Each parent precedes its children.
 
     Args:
-        abouts: The values of `about` in the run's effects: ids of nodes.
+        abouts: The `about` of each effect of the run: the id of the node that the effect is about.
     """
     if tree := read_part(lambda: _tree_nodes(document), {}):
         return tree
@@ -89,7 +89,7 @@ def _tree_nodes(document: Document) -> dict[str, PageNode]:
         parent, score = entry.get("parent_id"), entry.get("score")
         above = nodes[parent] if nodes else None
         siblings[parent] += 1
-        # The label joins the place of each ancestor and its own place: `2.1`.
+        # The label joins the places of the ancestors and the place of the node itself: `2.1`.
         place = f"{siblings[parent]}"
         label = "Problem" if above is None else place if above.parent is None else f"{above.label}.{place}"
         state, why = _tree_state(document, entry, path)
@@ -161,7 +161,7 @@ def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNod
 def _nodes_inside(
     draft: PageNode, inside: Document, answer: str | None, *, is_open: bool
 ) -> dict[str, PageNode]:
-    """Return the nodes of the run inside a draft, below the draft. Nodes that are not dropped get the draft's state."""
+    """Return the nodes of a draft's inner run, below the draft. A node that is not dropped gets the draft's state."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
     root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
@@ -174,7 +174,7 @@ def _nodes_inside(
 
 
 def _why_uncounted(draft: Document, leader: str | None) -> Any:
-    """Return the reason why a draft of an ended run does not support the leading answer, or None if it does."""
+    """Return the reason why a draft of an ended run does not support the leading answer. If it does, return None."""
     if not draft:
         return PageReason("cancelled", "the run did not wait for it to its end")
     if (dropped := draft.get("dropped")) is not None:
@@ -185,7 +185,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes in a result document. The leading vote is the vote for the run's answer, or else the first."""
+    """Return the votes in a result document. The vote for the run's answer leads; without it, the first leads."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     shown = [

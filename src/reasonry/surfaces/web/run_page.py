@@ -1,6 +1,6 @@
 """Builds the page of a run as a pure function of the run's record, during the run or after its end.
 
-An effect belongs to the node in its `about` or, if the thoughts are the nodes, to the first thought recorded after it.
+An effect belongs to the node that its `about` names. If thoughts are the nodes, it belongs to the next thought.
 """
 
 import itertools
@@ -59,7 +59,7 @@ def run_page(
     """Return the page of a run.
 
     Args:
-        ended_at_ms: The end of the run, if it has ended; UTC, milliseconds since 1970.
+        ended_at_ms: The end of the run in milliseconds since 1970 (UTC). Default: the start plus the duration.
     """
     result, head, document = record.result, record.head, record.result.document()
     maker = _Maker(record, document)
@@ -104,7 +104,7 @@ def run_page(
 
 
 def table_of(strategy: Strategy[Any, Any] | None) -> list[Mapping[str, Any]]:
-    """Return a strategy's stages, each with its next stages; empty without a strategy."""
+    """Return a strategy's stages, each with its next stages. If there is no strategy, return an empty list."""
     stages = strategy.stages if strategy else ()
     return [{"name": stage.name, "description": stage.description, "next": [*stage.ways]} for stage in stages]
 
@@ -122,7 +122,7 @@ class _Maker:
         self.forked_at: int = record.head.get("forked_at") or 0
         self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
         self.costs: dict[str, PageCost] = {}
-        """The cost of each effect, without answers that were copied from the original run of a fork."""
+        """The cost of each effect in this run. Answers copied from the original run of a fork cost nothing."""
         for place, event in enumerate(record.entries("events")):
             if (name := event["id"]) is not None:
                 self.last[name], self.places[name] = event, place
@@ -178,7 +178,7 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node of an effect: the node that its `about` names, or else the nearest ancestor that exists.
+        """Return the node that the `about` of an effect names or, if there is no such node, its nearest ancestor.
 
         In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """
@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result, with the nodes of its thoughts. Add the thoughts' numbers to the labels."""
+        """Return the reason for the result with the nodes of its thoughts. Add the thought numbers to node labels."""
         why = self.reason
         if why is None:
             return None
@@ -274,7 +274,7 @@ def _event_cost(event: Entry) -> PageCost:
 
 
 def _difference(total: PageCost, known: PageCost) -> PageCost:
-    """Return the part of the total cost that no node has: lost answers, and calls that were cancelled in flight."""
+    """Return the cost that no node has: the cost of lost answers and of calls that were cancelled before their end."""
     left = 0.0 if total.usd is None else total.usd - (known.usd or 0.0)
     usd = left if left > _NOISE_USD else None
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)
@@ -285,7 +285,7 @@ def _plain(value: Any) -> str:
 
 
 def show_result(event: Entry) -> str | None:
-    """Return the result of a tool or a verifier as text for people, or None if the event brings no result."""
+    """Return the result of a tool or a verifier as text for display, or None if the event is no result."""
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")

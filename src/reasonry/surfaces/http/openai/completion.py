@@ -1,7 +1,7 @@
-"""A completion: the run behind a request, its thoughts as a growing text, and its answer or tool calls.
+"""Completions. A completion starts or continues the run of a request, and provides the thoughts and the answer as text.
 
-If several replies of models arrive at the same time, the first is streamed piece by piece unless it is JSON, and the
-others follow as finished thoughts. The tags `<answer>` and `</answer>` are omitted.
+If several replies of models arrive at the same time, the first reply is streamed piece by piece, unless it is JSON. The
+other replies follow as finished thoughts. The streamed text omits the tags `<answer>` and `</answer>`.
 """
 
 import itertools
@@ -44,7 +44,7 @@ from .request import (
 )
 
 _SAY_NOTHING: Final = ("sent", "ended")
-"""Kinds of events that have neither text nor thoughts. Their documents are never built."""
+"""The kinds of events that have neither text nor thoughts. The documents of these events are never built."""
 SAY_SPEND_MS: Final = 5_000
 """Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
@@ -58,9 +58,9 @@ _SHOWN: Final = (
 
 
 def readable(raw: str) -> str:
-    """Return the readable text of a partial reply: nothing for JSON, else the text without the tags of an answer.
+    """Return the readable text of a partial reply, without the tags of an answer. For JSON, return an empty text.
 
-    `<answer>` becomes a paragraph break. Characters at the end that may begin a tag are omitted.
+    `<answer>` becomes a paragraph break. Characters at the end are omitted if they may be the beginning of a tag.
     """
     if raw.startswith(("{", "[")):
         return ""
@@ -71,15 +71,15 @@ def readable(raw: str) -> str:
 
 
 class Thinking:
-    """Turns the events of a run into a text of its thoughts. Each thought is a paragraph."""
+    """Turns the events of a run into a text with the thoughts of the run. Each thought is a paragraph."""
 
     def __init__(self) -> None:
         self._begun = set[str]()
-        """The effects whose replies have begun to arrive."""
+        """The ids of the effects whose replies have begun to arrive but are not complete."""
         self._speaker = self._raw = self._read = ""
-        """The effect whose reply is streamed, the text of that reply so far, and the readable part of the text."""
+        """The id of the effect whose reply is streamed, the reply's text so far, and the readable part of this text."""
         self._said, self._spend_said_ms = "", 0
-        """The last part of the streamed text, without spaces, and the run time at the last report of the spending."""
+        """The end of the streamed text without its spaces, and the run time at the latest report of the spending."""
 
     def take(self, event: RunEvent) -> Iterator[str]:
         """Yield the pieces of text that an event adds."""
@@ -112,14 +112,14 @@ class Thinking:
 
 
 class Completion(Struct):
-    """The run behind a request, and its result: an answer, or tool calls for the client to make.
+    """A request with its run and with the result of the run, which is an answer or tool calls for the client to make.
 
     Args:
-        results: The effects whose results came with the request. Earlier events belong to earlier replies.
+        results: The effects whose results came with the request. Events before these results belong to earlier replies.
         leaves: Whether the run continues if the client disconnects.
-        cut: Whether a limit cut the answer or the run short.
-        usage: The usage of this request alone.
-        run: The description of the run, for the member `reasonry` of the reply.
+        cut: Whether a limit shortened the answer or stopped the run.
+        usage: The usage of this request, without the usage of earlier requests to the same run.
+        run: The document that describes the run in the member `reasonry` of the reply.
     """
 
     context: RequestContext
@@ -141,9 +141,9 @@ class Completion(Struct):
         return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
     async def think(self) -> AsyncGenerator[str]:
-        """Yield the run's thoughts since the request, until the run ends or waits for calls.
+        """Yield the thoughts that follow the request, as pieces of text, until the run ends or waits for tool results.
 
-        If the client disconnects, the run is cancelled, unless the request asked to let the run continue.
+        If the client disconnects, the run is cancelled, unless `leaves` is true.
         """
         app, supervisor, shows = self.context.app, self.context.supervisor, self.fields.reasonry.reasoning
         thinking, awaited, after = Thinking(), set(self.results), 0
@@ -172,7 +172,7 @@ class Completion(Struct):
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
-        """Set `calls` to the calls that the run waits for. Return whether the run waits for any."""
+        """Set `calls` to the tool calls whose results the run needs from the client. Return whether there are any."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
         self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)
@@ -186,7 +186,7 @@ class Completion(Struct):
         return MadeCall(str(CallId(self.run_id, effect)), function)
 
     async def end(self) -> None:
-        """Set the answer or the calls, and the usage. Call this after `think` has yielded all thoughts.
+        """Set `answer` or `calls`, and set `usage` and `run`. Call this method after `think` has yielded all thoughts.
 
         Raises:
             ReasonryError: The run ended without an answer.
@@ -218,7 +218,7 @@ class Completion(Struct):
 async def begin(
     context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Start a run, find the run of a repeated request, or continue the run whose tool results the request brings.
+    """Start a run for a request, find the run of a repeated request, or continue a run that waits for tool results.
 
     Args:
         form: The type of the request's body.
@@ -236,7 +236,7 @@ async def begin(
             pass
     own = fields.reasonry
     leaves = background or own.on_disconnect == "leave"
-    # If the answer must be a call, a new run begins, and its problem quotes the earlier calls and results.
+    # If the answer must be a call, a new run begins. The problem of the new run quotes the earlier calls and results.
     if brought := {} if fields.forced else results_in(fields.messages):
         run_id = await _go_on(context, brought, text=fields.stream)
         return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
@@ -252,7 +252,7 @@ async def begin(
     )
     order, performers = await context.app.receive(request)
     passed = passed_over(await read_json(context.request), form)
-    # A repeated request may be written differently, and may be streamed or not.
+    # A repeated request may be formatted differently, and may change whether the reply is streamed.
     asked = structs.replace(fields, stream=False, stream_options={})
     run_id, written = await context.supervisor.start(
         context.app,
@@ -268,7 +268,7 @@ async def begin(
 
 
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
-    """Resume a run for a client that returns, if the run stopped because the client left or the server ended."""
+    """Resume a run if it stopped because its client disconnected or its server ended. Leave any other run unchanged."""
     row = await context.app.store.run(run_id)
     is_left = row.status == "cancelled" and row.detail == HUNG_UP
     if is_left or (row.status == "active" and run_id in await resumable(context.app.store, [row])):
@@ -277,7 +277,7 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
 
 
 async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text: bool) -> str:
-    """Give a run the results that a request brings, resume the run and return its id.
+    """Give the tool results in a request to the run that waits for them, resume this run, and return its id.
 
     Raises:
         UsageError: No run of the caller waits for these results.
@@ -306,7 +306,7 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
 
 
 def reply_text(result: Result) -> str | None:
-    """Return the text of a reply: the run's answer, or its best answer so far if a limit stopped the run."""
+    """Return the answer of a run. If a limit stopped the run, return the best answer so far."""
     is_stopped = result.outcome == "stopped" and result.status == "done"
     return result.best_answer if is_stopped else result.answer
 

@@ -1,8 +1,8 @@
-"""Reads a request: its fields, and its conversation, which becomes the problem of a run.
+"""Reads the fields of a request, and turns the conversation in the request into the problem of a run.
 
-A request for a response is converted to a request for a chat completion. The user's last message is the problem.
-Messages of the system and the developer are instructions for the answer. All other messages are quoted below the
-problem; if there is no room for all of them, the oldest are omitted.
+A request for a response is converted to a request for a chat completion. The user's last message is the problem. The
+messages of the system and the developer are instructions for the answer. All other messages are quoted below the
+problem. If there is no room for all messages, the oldest messages are omitted.
 """
 
 import base64
@@ -54,10 +54,10 @@ FORM = """The answer is put into JSON that fits this schema afterwards, so it mu
 {schema}"""
 
 ANSWER = "answer"
-"""Replaces the effect in the id of a call that is itself the answer of its run. Such a run waits for no result."""
+"""If a call is the answer of a run, the call's id has this word instead of an effect. The run waits for no result."""
 
 _CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
-"""Matches the id of a call. 16 bytes take 22 base64 characters; the last has two bits, so it is one of four."""
+"""Matches the id of a call. In base64, 16 bytes take 22 characters, of which the last is A, Q, g or w."""
 
 _OTHER_TOOLS = re.compile(
     r"custom|namespace|mcp|(web|file|tool)_search\w*|computer\w*|code_interpreter|image_generation|(local_)?shell|apply_patch"
@@ -69,14 +69,14 @@ _THOUGHTS = re.compile(
     r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
     re.DOTALL,
 )
-"""Matches thoughts at the beginning of a message that a client sends back. They do not belong to the conversation."""
+"""Matches thoughts at the start of a message that a client sends back. Thoughts do not belong to the conversation."""
 
 
 class CallId(NamedTuple):
-    """The id of a tool call. It contains the ids of the run and of the effect that wait for the call's result.
+    """The id of a tool call. It contains the id of the run that waits for the call's result, and the id of the effect.
 
-    Its form is `call_`, the 16 bytes of the run's id in URL-safe base64, and the effect's id with `-` for `/`. It has
-    at most 40 characters, which every provider accepts, since clients move conversations between providers.
+    The form is `call_RUN_EFFECT`: the run id's 16 bytes in URL-safe base64, and the effect's id with `-` for `/`.
+    Clients move conversations between providers. All providers accept 40 characters, so 12 remain for the effect's id.
     """
 
     run_id: str
@@ -184,12 +184,12 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
 
 def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
-    """Return the tool results at the end of a conversation, by call, for the run that waits for them.
+    """Return the tool results at the end of a conversation, by call. A run waits for these results.
 
-    Return no results for an ordinary conversation: its last message is no tool result, or a call was a run's answer.
+    If the last message is not a tool result, or if a call was the answer of a run, return an empty dict.
 
     Raises:
-        UsageError: The calls belong to no run or to several runs, or a result is missing.
+        UsageError: A call is not from this server, the calls belong to several runs, or a result is missing.
     """
     before = [*itertools.dropwhile(lambda message: message.role == "tool", reversed(messages))]
     fields = [f"messages[{place}].tool_call_id" for place in range(len(before), len(messages))]
@@ -212,7 +212,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
         form: The JSON schema of the answer, or None for text.
 
     Raises:
-        UsageError: No message is from the user. (Instructions alone are no error: the last one is the problem.)
+        UsageError: No message is from the user. (If all messages are instructions, the last message is the problem.)
     """
     instructions = [each.text for each in messages if each.role in ("system", "developer")]
     asked = next((each for each in reversed(messages) if each.role == "user"), None)
@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield each text, call and result of a conversation as a text to quote, together with its message."""
+    """Yield a message and a text to quote, for each message text, tool call and tool result of a conversation."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -245,7 +245,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
-    """Return the conversation that a run's problem was made from, and the run's answer as the last message."""
+    """Turn a run's problem back into the conversation, and add the answer of the run as the last message."""
     asked = without_quoted(problem)
     messages = [Message(role="user", content=asked), Message(role="assistant", content=answer)]
     if quoted := problem[len(asked) :].partition(f"\n\n{HEADING}\n")[2]:
@@ -336,7 +336,7 @@ class ReasoningOptions(Struct, frozen=True):
 
 
 class WithoutEffect(Struct, frozen=True, kw_only=True):
-    """Fields without effect here, including fields of other servers. Their values must still be legal."""
+    """Fields that have no effect on this server, including fields of other servers. The values must be legal anyway."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] = 1
     top_p: Annotated[float, Meta(ge=0, le=1)] = 1
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions of which the answer must call one, or an empty list if no call is forced."""
+        """The functions of which the answer must call one. The list is empty if the request forces no call."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         functions = [tool.function for tool in self.tools]
@@ -418,7 +418,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
         """The JSON schema of the answer, or None for text.
 
         Raises:
-            UsageError: The request forces a call of a function it does not define.
+            UsageError: The request forces a call of a function that the request does not define.
         """
         if self.tool_choice in ("auto", "none"):
             return self.response_format.form
@@ -471,7 +471,7 @@ class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
 
 
 def read_fields(body: Any, form: type[Fields]) -> Fields:
-    """Read the supported fields into a Struct.
+    """Read the supported fields of a request's body into a Struct.
 
     Fields without effect are ignored with a warning, because the strategy decides how a model is sampled.
 
@@ -502,7 +502,7 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
 
 
 def _is_other_tool(tool: Any) -> bool:
-    """Whether a tool is not a function, such as a tool run by OpenAI's servers."""
+    """Whether a tool is not a function. An example is a tool that OpenAI's servers run."""
     kind = tool.get("type") if isinstance(tool, dict) else None
     return isinstance(kind, str) and _OTHER_TOOLS.fullmatch(kind) is not None
 
@@ -513,7 +513,7 @@ def _is_other_tool(tool: Any) -> bool:
 def form_of_call(functions: Sequence[Function]) -> Form:
     """Return the schema of an answer that is a function call.
 
-    For one function, it is the schema of the arguments. For several functions, the answer also names its function.
+    For one function, the answer is only the arguments. For several functions, the answer also names the function.
     """
     if len(functions) == 1:
         return functions[0].form
@@ -532,7 +532,7 @@ def _object_of(**members: Form) -> Form:
 
 
 def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:
-    """Return the name and the arguments of the call in an answer, or None if the answer was cut short."""
+    """Return the function name and the arguments of the call in an answer. If the answer is incomplete, return None."""
     try:
         written = msgspec.json.decode(answer, type=Form)
     except msgspec.DecodeError:

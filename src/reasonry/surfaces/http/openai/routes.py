@@ -1,4 +1,4 @@
-"""The routes of chat completions and responses, and the events that tell a client about a run in both APIs."""
+"""The HTTP operations for chat completions and for responses, and the events that report a run to the client."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ from .request import (
 )
 
 Events = AsyncGenerator[Document]
-"""The events of a request. The last event has the complete reply."""
+"""The events that report a run to the client of a request. The last event contains the complete reply."""
 
 _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
@@ -103,7 +103,7 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> A
 
 
 async def create_response(context: RequestContext, body: ResponseFields) -> ASGIApp:
-    """Solve the input, and reply with the answer as a response. With `background`, reply at once with the status."""
+    """Solve the input, and reply with the answer. With `background` but no `stream`, reply at once with the status."""
     if not isinstance(body.input, str):
         body = structs.replace(body, input=[await _resolve(context, item) for item in body.input])
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
@@ -118,7 +118,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> ASGI
 async def _answer(
     completion: Completion, events: Events, response: ResponseDocument | None = None
 ) -> ASGIApp:
-    """Reply with a stream of events, or with one document after the run has ended or waits for tool results."""
+    """Reply with a stream of events if the request asks for a stream. Otherwise, wait for the complete reply."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
         return stream_events(context, _lines(context, events, response), headers)
@@ -166,21 +166,21 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return the response of a run that has just begun. `name` is the name of the completion."""
+    """Return a response without output, which repeats fields of the request. `name` is the name of the completion."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
 
 
 def fail_response(response: ResponseDocument, error: ReasonryError) -> Document:
-    """Return the event that ends a failed response."""
+    """Record an error in the response, and return the event that reports the failed response."""
     response.status = "cancelled" if error.code == "cancelled" else "failed"
     response.error = {"code": error.code, "message": error.message}
     return {"type": "response.failed", "response": response}
 
 
 async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
-    """Yield a chat completion in chunks, then the complete chat completion."""
+    """Yield the chunks of a chat completion, then the complete chat completion."""
     fields, thoughts = completion.fields, list[str]()
     head = {"id": f"chatcmpl-{completion.name}", "created": int(time.time()), "model": fields.model}
     usage = {"usage": None} if fields.stream_options.get("include_usage") else {}
@@ -274,7 +274,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request in the API's form. All output tokens except the answer's count as reasoning."""
+    """Return the usage of a request in the format of the API. Output tokens outside the answer are reasoning tokens."""
     used = completion.usage
     thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
     return {
@@ -290,7 +290,7 @@ def _usage(completion: Completion, read: str, written: str) -> Document:
 
 
 async def read_response(context: RequestContext, response_id: str) -> Response:
-    """Return a stored response. While its run is active, the response has only a status."""
+    """Return a stored response. Until the run ends or waits for tool results, the response has only a status."""
     run_id, results = _run_behind(response_id)
     run = await context.app.engine.recorded_run(run_id)
     names = {spec: f"@{name}" for name, spec in context.app.rights.allowed.models.items()}
@@ -322,7 +322,7 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Return the run id in the id of a response, and the effects whose results came with the request.
+    """Split the id of a response into the id of the run and the ids of the effects whose results the request brought.
 
     Raises:
         NotFoundError: The text is not the id of a response.
@@ -334,10 +334,10 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
 
 
 async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
-    """Resolve a reference to an item of an earlier response. Return any other item unchanged.
+    """If an item refers to an item of an earlier response, return that item. Otherwise, return the item unchanged.
 
     Raises:
-        UsageError: The item does not exist.
+        UsageError: The item of the earlier response does not exist.
     """
     if item.type != "item_reference":
         return item
@@ -356,7 +356,7 @@ async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
 
 
 async def _read_conversation(context: RequestContext, response_id: str | None) -> list[Message]:
-    """Return the conversation up to and including a response. Return an empty list without a response."""
+    """Return the conversation up to and including a response. If there is no response id, return an empty list."""
     if response_id is None:
         return []
     try:
