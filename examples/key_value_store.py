@@ -38,7 +38,7 @@ class Kept(msgspec.Struct):
 
 
 class View:
-    """A session as it stands inside a change."""
+    """A session, as a change inside a transaction sees it."""
 
     def __init__(self, store: KeyValueSessions, session_id: str) -> None:
         self._store = store
@@ -50,6 +50,9 @@ class View:
 
     def latest(self, count: int) -> list[ThoughtRow]:
         return self._kept.thoughts[-count:] if self._kept and count > 0 else []
+
+    def find_text(self, text: str, count: int) -> int | None:
+        return next((thought.number for thought in self.latest(count) if thought.text == text), None)
 
     def other(self, session_id: str) -> View:
         return View(self._store, session_id)

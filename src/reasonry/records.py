@@ -234,7 +234,7 @@ class RunStore(Protocol):
         ...
 
     async def tail(self, run_id: str) -> tuple[Line | None, list[Line]]:
-        """Return a run's checkpoint (see `keep`) and the later lines. If there is none, return None and all lines.
+        """Return a run's checkpoint (see `keep`) and the later lines. Without a checkpoint, return None and all lines.
 
         Raises:
             NotFoundError: There is no such run.
@@ -358,6 +358,10 @@ class SessionView(Protocol):
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """Return the latest `count` thoughts, oldest first."""
+        ...
+
+    def find_text(self, text: str, count: int) -> int | None:
+        """Return the number of the oldest of the latest `count` thoughts that has this text, or None."""
         ...
 
     def other(self, session_id: str) -> SessionView:

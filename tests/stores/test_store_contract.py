@@ -217,6 +217,16 @@ class TestSessions:
         assert seen == (5, ["thought 4", "thought 5"], [10, 50], 5, [])
         assert len(await texts(store, "s")) == 5
 
+    async def test_the_latest_thoughts_are_searched_for_a_text(self, store: Store) -> None:
+        for number, text in enumerate(["a", "b", "a\x00", "b", "c"], 1):
+            await think(store, "s", text, number=number * 10)
+        await think(store, "other", "z", number=77)
+        asked = [("a", 5), ("a", 4), ("b", 5), ("b", 3), ("a\x00", 3), ("z", 5), ("c", 0), ("c", 99)]
+        found = await store.change(
+            "s", lambda view: SessionChange(value=[view.find_text(text, count) for text, count in asked])
+        )
+        assert found == [10, None, 20, 40, 30, None, None, 50]
+
     async def test_thoughts_are_found_by_numbers_that_repeat_or_are_out_of_order(self, store: Store) -> None:
         numbers = [1, 2, 2, 3, 9, 4, -5, 2]
         for number in numbers:

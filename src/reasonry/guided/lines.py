@@ -132,6 +132,10 @@ class RowsView:
         """See `SessionView`."""
         return self.rows[-count:] if count > 0 else []
 
+    def find_text(self, text: str, count: int) -> int | None:
+        """See `SessionView`."""
+        return next((row.number for row in self.latest(count) if row.text == text), None)
+
     def other(self, session_id: str) -> SessionView:
         """See `SessionView`. No other session is visible here."""
         return RowsView()
@@ -165,7 +169,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The data of the thought without groups by stage; see `flatten_data`."""
+        """The data of the thought, flattened by `flatten_data`."""
         return flatten_data(self.data)
 
     @property
@@ -221,7 +225,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield a line with None, then each ancestor with the number of the thought where the child branch begins.
+    """Yield pairs: the line and None, then each ancestor and the number of the thought where its child branch begins.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.
@@ -242,7 +246,7 @@ def find_thought(
     search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
-    """Find a thought by its number. If several thoughts have the number, `seq` decides, and then the order of `search`.
+    """Find a thought by its number. Among several, prefer the one with this `seq`, then the first match in `search`.
 
     Args:
         seq: The `seq` of the thought, if an export recorded it.

@@ -219,7 +219,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether the reply asks about open points and mistakes, since this thought or the next thought may be the last."""
+    """Whether the reply asks about open points and mistakes, because this thought or the next may be the last."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -269,9 +269,9 @@ def call_notices(
         yield Notice("unknown_argument", sentence)
     if not head.thoughts:
         return
-    same = next((row for row in view.latest(_LOOKED_BACK) if row.text == call.thought), None)
-    if same is not None and call.thought.strip() and not call.data:
-        yield Notice("repeats", f"This is thought {same.number} again, word for word. What would be new?")
+    same = view.find_text(call.thought, _LOOKED_BACK) if call.thought.strip() and not call.data else None
+    if same is not None:
+        yield Notice("repeats", f"This is thought {same} again, word for word. What would be new?")
     first = decode_record(there[0]).total_thoughts if (there := view.with_number(1)) else 0
     if head.thoughts + 1 == 2 * first:
         message = f"{2 * first} thoughts, and the first estimate was {first}: what would settle it?"

@@ -96,6 +96,12 @@ class View:
         """Return the latest `count` thoughts, oldest first."""
         return self._until(self._of.last, count) if self._of.last and count > 0 else []
 
+    def find_text(self, text: str, count: int) -> int | None:
+        """See `SessionView`. The thoughts are not checked for damage."""
+        oldest = self._low + max(0, self._of.last - count) + 1
+        found = self._tx.execute(sql.SAME_TEXT, (oldest, self._high, text)).fetchone()
+        return found and found[0]
+
     def with_number(self, number: int) -> list[ThoughtRow]:
         """Return the thoughts that have this number, oldest first."""
         if not -MAX_INT <= number <= MAX_INT:

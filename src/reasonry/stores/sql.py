@@ -322,6 +322,7 @@ LATEST_THOUGHTS = f"""
 SELECT {THOUGHT_COLUMNS} FROM thought WHERE place BETWEEN $1 AND $2 ORDER BY place DESC LIMIT $3
 """
 THOUGHTS = f"SELECT {THOUGHT_COLUMNS} FROM thought WHERE place > $1 AND place <= $2 ORDER BY place LIMIT $3"
+SAME_TEXT = "SELECT number FROM thought WHERE place BETWEEN $1 AND $2 AND text = $3 ORDER BY place LIMIT 1"
 DROP_THOUGHTS = "DELETE FROM thought WHERE place BETWEEN $1 AND $2"
 
 # Whole runs and sessions.
