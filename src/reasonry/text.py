@@ -93,7 +93,7 @@ def show_value(value: Any) -> str:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """Yield a text as lines of Markdown. No line of code can close its fence, and other text has no links or tags."""
+    """Yield the lines of a text as Markdown. Code cannot close its fence. Links and tags in other text are escaped."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)

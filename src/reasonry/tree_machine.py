@@ -32,7 +32,7 @@ _ONE_CALL_AT_A_TIME: Final = {"preset": "seed", "formulate_answer": False}
 
 
 class TreeMachine(Struct, frozen=True, kw_only=True):
-    """The state of a search between two messages, which `new` and `update` return."""
+    """The state of a search between two messages. `new` and `update` return this state."""
 
     branching_factor: int
     max_depth: int

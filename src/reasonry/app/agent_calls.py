@@ -92,7 +92,7 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
 
 
 class OneRun(ListedParts, frozen=True, kw_only=True):
-    """Arguments of `coach` with any action on one run, including the participants of the run."""
+    """Arguments that every action of `coach` on one run has: the run's id and participants."""
 
     run_id: str | None = None
     """None means the only open run of the connection."""

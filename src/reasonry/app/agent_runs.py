@@ -43,7 +43,7 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
-    """Return the id of the run that a call without a run id means: the connection's only open run.
+    """Find the run for a call without a run id. Return the id of the connection's only open run.
 
     Args:
         own: The ids of the connection's runs, latest last.

@@ -308,7 +308,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open a run's named participants, other participants in its record, and its strategies' built-in tools."""
+        """Open a run's participants: `named`, missing ones from its record, and the strategies' built-in tools."""
         equipped = Participants()
 
         def open_all() -> Performers:

@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Export a strategy in each format, and yield it as read back. A mapping may lack the stages' descriptions."""
+    """Yield the strategy as read back from each form of export: mapping, mapping without descriptions, table."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):

@@ -282,7 +282,7 @@ class PerformerPool:
     # -- reopening
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """If the participants have neither tools nor documents, add the listed tools and documents of the record."""
+        """If the participants lack tools and documents, add recorded tools and documents that the operator listed."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants

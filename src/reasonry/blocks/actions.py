@@ -75,7 +75,7 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read the latest reply, which calls tools or marks its answer. With calls, the answer becomes a refused call.
+    """Read the tool calls or the answer in the latest reply. If the reply has both, the answer becomes a refused call.
 
     Returns:
         The content of the reply and the name of the method that read it, or the reason why the reply is unreadable.

@@ -371,7 +371,7 @@ def read_calculation(
     read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
     work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
-    """Read the latest reply. Refuse a reply with false equations once, unless no other try is left.
+    """Read the latest reply. The first reply with false equations is refused, unless no other try is left.
 
     Args:
         read: A function that reads the latest of several replies as data.
@@ -391,7 +391,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer and its reasoning. Refuse a reply with a false equation once."""
+    """Read an answer and its reasoning. `read_calculation` refuses the first reply with a false equation."""
     read = partial(read_form, form=ReasonedAnswer)
     return read_calculation(state.problem, ask, texts, read, lambda reply: reply.reasoning)
 
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review. If no answer is left to review, read a repaired answer. Only a wrong answer may be corrected."""
+    """Read a review or, if no answer is left to review, a repaired answer. A review may correct only a wrong answer."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

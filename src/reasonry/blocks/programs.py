@@ -46,7 +46,7 @@ def program_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_in(text: str) -> str | None:
-    """If a text is mostly code, return the code without the fence and the other text. Otherwise, return None."""
+    """Return the code in a text, without the fence and other text. If the text is not mostly code, return None."""
     blocks = list(_BLOCK.finditer(text))
     if len(blocks) == 1:
         code = blocks[0][1]
@@ -56,7 +56,7 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return a key that is the same for code with equal syntax or equal lines. The key of a one-line text is empty.
+    """Return a key that is the same for code with equal syntax or equal lines. One line of prose has an empty key.
 
     Args:
         is_code: Whether a text of one line counts as code too.

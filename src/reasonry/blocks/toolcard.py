@@ -87,7 +87,7 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
 
 
 def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call with the names and types of the tool, or the fault of the call.
+    """Return a call's arguments with the names and types from the tool's schema, or the fault of the call.
 
     Case and underscores in a name do not matter. A tool's only argument may have any name. A call has a fault if an
     argument is unknown or a required argument is missing.

@@ -77,7 +77,7 @@ def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return the share of other candidates with a lower rating, averaged over verdicts, or 0 without verdicts."""
+    """Return the share of rivals rated lower, averaged over verdicts. A tie counts half. Without verdicts, return 0."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the leader so far. In `points`, the winner leads only if no missing verdict could matter."""
+        """Return the leader so far. In `points`, the winner leads once no missing verdict can change the winner."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the questions of the first unfinished level, a map from losers to winners, and the losers by rank."""
+        """Return (open questions of the current level, map from each loser to its winner, all losers, best first)."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

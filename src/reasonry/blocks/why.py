@@ -26,7 +26,7 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Return the beginning of a text, after `before`, to end a sentence. If the text has JSON, return an empty text."""
+    """Return `before` and a text's first words, as a sentence's end. If the text is empty or has JSON, return ""."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
@@ -54,7 +54,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
 
 
 def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
-    """Find the first thought with `answer`, or the last with an answer, or the last thought. Return its number or 0."""
+    """Return the number of the first thought with `answer`, else the last with an answer, else the last (0 if none)."""
     giving = [n for n, each in enumerate(thoughts, 1) if each.data.get("answer") is not None]
     same = [n for n in giving if thoughts[n - 1].data["answer"] == answer]
     return (same[:1] or giving[-1:] or [len(thoughts)])[0]
@@ -63,7 +63,7 @@ def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
 def _check_of(
     end: Conclusion, later: Sequence[tuple[int, Thought]], options: Mapping[str, Any]
 ) -> tuple[str, int]:
-    """Describe how a chain's answer was checked. Return the text and the number of the checking thought, or 0."""
+    """Describe how a chain's answer was checked. Return the text, and the checking thought's number (0 if none)."""
     if end.certainty == "proved":
         return "a verifier confirmed it", 0
     if unchecked := end.document.get("unchecked"):

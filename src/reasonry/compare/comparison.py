@@ -61,7 +61,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A run that a comparison needs. `key` is the id of the run's session. A repeated run gets the id with a suffix."""
+    """A run that a comparison needs. `key` is the id of the run's session. A retry uses `key` with a suffix."""
 
     item: Item
     strategy: str
@@ -72,7 +72,7 @@ class Job(NamedTuple):
 
 
 class Spending(Observer):
-    """Adds up the usage of all runs of a comparison during one call, and reports the reasons for delays to the user."""
+    """Adds up the usage of the runs that one `Comparison` drives, and tells the user why a retry is delayed."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
@@ -94,7 +94,7 @@ class Spending(Observer):
 
     @property
     def spent(self) -> Usage:
-        """The usage during this call of all runs: ended runs, active runs, and runs that were cut off."""
+        """The usage of all runs during this call: ended runs, active runs, and runs that were cut off."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 
@@ -297,7 +297,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the latest run for a key (None if a new run is needed), and the session id for a new run."""
+        """Return the latest run for a key, or None if a new run is needed. Also return the session id for a new run."""
         found, session_id = "", key
         for attempt in count(2):
             try:

@@ -75,7 +75,7 @@ def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
 
 
 async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
-    """Check that a complete comparison asked every question in the recordings among `models`.
+    """Check that a complete comparison asked every question that a recorded model in `models` contains.
 
     If a limit ended one of the runs, the recordings may have unused lines, so nothing is checked.
 

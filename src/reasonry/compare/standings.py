@@ -293,7 +293,7 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
 
 
 def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
-    """Return the strategies that have a run that overlapped in time with another run. Such runs shared the models."""
+    """Return the strategies whose runs overlapped in time with other runs. Such runs shared the models."""
     runs = sorted((run for trials in compared for run in trials), key=lambda run: run.began_at_ms)
     shared, until, latest = set[str](), 0.0, None
     for run in runs:
@@ -306,7 +306,7 @@ def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
 
 
 def _right_answers(trials: Iterable[Trial]) -> dict[tuple[str, str], bool]:
-    """Return a mapping from each pair of a strategy and a problem to whether the answer is right."""
+    """Return a dict that says for each key `(strategy, problem)` whether the answer is right."""
     return {(trial.strategy, trial.item): trial.right is True for trial in trials}
 
 

@@ -54,7 +54,7 @@ def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Return a move that starts the body of the same stage again. The move is an edge if `Stage.repeats` is set."""
+    """Return a move that starts the same stage's body again. The move counts as an edge if `Stage.repeats` is set."""
     return Move(state, None, _as_thoughts(thoughts))
 
 

@@ -95,7 +95,7 @@ class Ledger(Struct, frozen=True):
     """The usage that is reserved for the run's last question. Other calls cannot use it."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Estimate the usage of one request. Each sample counts as the largest call so far, but at least `tokens`."""
+        """Estimate the usage of a request: per sample, the usage of the largest call so far, but at least `tokens`."""
         usd = self.largest.usd
         return Usage(
             input_tokens=samples * max(tokens, self.largest.tokens),

@@ -108,14 +108,14 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
     def with_prompt(self, text: str, problem: str) -> Ask:
-        """Replace the text with a user's prompt. Keep the mark. Keep the task only if the prompt has `{prompt}`."""
+        """Replace the text with a user's prompt, but keep `mark`. Keep `task` only if the prompt has `{prompt}`."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text. An old part at the beginning or the end of the new text remains a separate part."""
+        """Replace the whole text. If the new text begins or ends with an old part, keep that part in its own field."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

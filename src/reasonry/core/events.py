@@ -157,7 +157,7 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     rests_on: tuple[str, ...] = ()
 
     def because(self, why: str = "", *rests_on: str) -> Self:
-        """Add the reason for the answer, and the stages or the `node_id` of the thoughts behind the reason."""
+        """Add the reason for the answer, and the thoughts behind the reason, each named by its stage or `node_id`."""
         return replace(self, why=why, rests_on=rests_on)
 
 

@@ -520,7 +520,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the cut state of rules 6 and 7, which the stage reaches if missing answers count as failures."""
+        """Return the cut state (rules 6 and 7): the state that is reached if missing answers count as failures."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -621,7 +621,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Move a thought from a child run's main line or branch to the parent's branch `EFFECT` or `EFFECT/BRANCH`."""
+    """Move a child run's thought to the parent's branch `EFFECT`, or to `EFFECT/BRANCH` if the thought has a branch."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"

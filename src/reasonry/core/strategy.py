@@ -253,11 +253,11 @@ class Strategy(Generic[S, O]):
 
     @property
     def is_driven(self) -> bool:
-        """Whether the engine can run the strategy. Otherwise the strategy only guides an agent."""
+        """Whether the engine can run the strategy. If it cannot, the strategy only guides an agent."""
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return an active run's phase. After the end, this is `completed` or `error`. Empty if the stage has none."""
+        """Return the stage's phase or, after the run has ended, `completed` or `error`. Empty if the stage has none."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase

@@ -124,7 +124,7 @@ class BudgetGuard:
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
-        """Reserve the estimated usage of one request. Wait while unfinished calls may still leave room for it.
+        """Reserve the estimated usage of one request. Wait while unfinished calls may still leave room for the request.
 
         Raises:
             BudgetExhausted: The budget does not cover the request.

@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow a call. `held` keeps the call's place under limits that processes share."""
+        """Wait until the rate limits allow a call. With shared limits, the call keeps its place until `held` closes."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
@@ -506,7 +506,7 @@ def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
 
 
 class Batch:
-    """Merges equal questions of one turn of the event loop into one request. The tasks of a round start in one turn."""
+    """Merges equal questions into one request if their tasks start in one turn of the event loop, as in each round."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | Failed | bool]]] = {}

@@ -53,7 +53,7 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
 def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the groups of `equal_questions` as data, and the long texts (by id) that references replace there."""
+    """Return two values: the groups as data, in which references replace long texts, and these texts by their ids."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():

@@ -191,7 +191,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run in one write, without a drive. Lift an earlier end of the run first; see `Stopped`."""
+        """End the run in one write, without a drive; see `Stopped`. First lift an earlier end of the run, if any."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)

@@ -77,7 +77,7 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a new run to the store, but perform no effect. If an earlier request with `key` began a run, return it.
+        """Write a new run to the store, without performing effects. If `key` has already begun a run, return that run.
 
         Args:
             order: The request for the run. `accept` fills in the strategy's version, the time and the fork.
@@ -263,7 +263,7 @@ class Engine:
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run. For a coached run, wait for the right: each answer needs it only briefly."""
+        """Take the right to drive a run. If other answers to a coached run hold it, wait up to `QUEUE_S` seconds."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:

@@ -116,7 +116,7 @@ class SamplingModel(Model, Protocol):
 
 
 def provider_of(model: str) -> str:
-    """Return the provider of a model: `openai` for `openai:NAME`, the part before the `#` for `…:URL#NAME`."""
+    """Return a model's provider. For `openai:NAME`, this is `openai`. For `…:URL#NAME`, it is the part before `#`."""
     head, mark, _ = model.rpartition("#")
     return head if mark else model.partition(":")[0]
 

@@ -91,7 +91,7 @@ def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, 
 
 
 def check_priced(limit: str, models: Iterable[Model], prices: Prices) -> None:
-    """Check that every model has a price. Otherwise a limit on dollars would have no effect.
+    """Check that every model has a price, since a limit on dollars has no effect on a model without a price.
 
     A program's own model without `price` passes, since its answers state the dollars. The error names `limit`.
 

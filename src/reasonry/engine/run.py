@@ -228,7 +228,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event and return its step. `step` is the step, if known. Then `events[-1]` is the entry to write.
+        """Fold an event, and append its journal entry to `events`. Return the event's step, which is `step` if given.
 
         Raises:
             ConflictError: The event does not fit the run. The run is unchanged.
@@ -336,13 +336,13 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Count recorded calls that are still unanswered as lost, except for `cut` calls, which a stop has counted."""
+        """Count the unanswered recorded calls as lost, minus the `cut` calls, which a stop has already counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run. Lost calls and recorded calls without an answer so far count as calls."""
+        """The usage of the run. Its calls include lost calls, and recorded calls that have no answer yet."""
         return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
 
     @property

@@ -1,4 +1,4 @@
-"""Find the first difference between two runs, and compare their results, with a pure function over two records.
+"""A pure function that finds the first difference between the records of two runs, and compares the results.
 
 Rule 1: requests to models, tools and verifiers are matched by their effect ids. Ids are numbered in the order of the
         requests. So two runs of one strategy have the same ids until they diverge, in whatever order answers arrived.

@@ -83,7 +83,7 @@ def trace_work(
     facts: Mapping[str, Any],
     carried: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the process that asked for it."""
+    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the requesting process."""
     tracer = _find_tracer()
     if tracer is None:
         yield TracedWork()

@@ -89,7 +89,7 @@ def settle_fields(
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
-    """Add each argument that is a field to `data`. Return a sentence about each argument that is not a field."""
+    """Add to `data` each argument that is a field. Return a sentence about each argument that is not a field."""
     unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)

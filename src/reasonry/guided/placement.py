@@ -314,7 +314,7 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return the path of the thought, and the stage from which the thought moves (None if the thought stays).
+        """Return the thought's path, and the stage before it (None if the line has no stage or is at the path's start).
 
         If the call names no stage, the line keeps its stage, unless a merged branch's stage is later in the table.
 
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return as `instead` the first of `ways` that makes the call legal. Fields do not count. A trial gets {}."""
+        """Return {"instead": WAY} for the first legal way (fields aside), or {} if there is none or in a trial."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):
@@ -448,7 +448,7 @@ class Submission(NamedTuple):
         return bases[0] or "no stage", self.stages[0], known
 
     def _find_ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield changes to the arguments that may make the call acceptable, smallest first."""
+        """Yield changes of arguments, each of which may make the call acceptable. The smallest changes come first."""
         head, call, strategy = self.head, self.call, self.strategy
         if any(stage not in strategy.by_name for stage in self.stages):
             return

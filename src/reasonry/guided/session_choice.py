@@ -111,7 +111,7 @@ class Thinker:
 
 
 def run_record_error(row: SessionRow) -> ConflictError:
-    """Return the error for a thought in a session that is the record of a run."""
+    """Return the error for an agent that tries to continue the session of a run."""
     name, run_id = row.session_id, row.run_id
     message = (
         f"session {name} is the record of run {run_id}: leave the session id out to begin a session of your own, or "

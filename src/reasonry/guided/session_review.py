@@ -75,7 +75,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line has the revised thought, or begins on the revised thought's line at that thought or later."""
+    """Whether a line has the revised thought, or branches off (perhaps indirectly) at that thought or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 

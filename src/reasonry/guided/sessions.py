@@ -269,7 +269,7 @@ class Sessions:
     async def list(
         self, arguments: Arguments | calls.ListSessions, **which: Unpack[SessionFilters]
     ) -> Document:
-        """Return sessions, last used first. Arguments: `status` (active, archived, unfinished, all), `limit`, `cursor`.
+        """List sessions, latest use first. Arguments: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         The status of an ended run's session is the outcome of the run. An agent's session is unfinished until the agent
         ends it, even if it is archived. A page that would need too many reads is shorter than `limit` and has a cursor.

@@ -111,7 +111,7 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find the id of a session for new thoughts, as `find_id` does. If none is found, return the text unchanged."""
+        """Find a session's id with `find_id`; `last` means an agent's session. If no id is found, return the text."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text

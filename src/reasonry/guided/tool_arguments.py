@@ -94,7 +94,7 @@ def _is_same(first: Any, second: Any) -> bool:
 def read_arguments(
     schema: Mapping[str, Any], named: Mapping[str, Any], max_chars: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """Convert the arguments that `name_arguments` returned to the types in a schema. Unknown arguments are ignored.
+    """Convert arguments to the types in a schema. `named` is from `name_arguments`. Unknown arguments are ignored.
 
     Args:
         max_chars: Maps arguments to the most characters of their texts or objects. A limit in the schema comes first.

@@ -152,7 +152,7 @@ class HttpSession:
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield a session. At its end, the event loop closes this generator, which closes a session that is still open."""
+    """Yield a session. When the event loop shuts down, it closes this generator, which closes a session still open."""
     import aiohttp
 
     async with aiohttp.ClientSession(

@@ -101,7 +101,7 @@ def plain_text(text: str) -> str:
 
 
 def _equations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield both sides of each equation that is a separate clause. A remark in parentheses after it is ignored."""
+    """Yield both sides of each equation that is a separate clause. Ignore remarks in parentheses after equations."""
     for part in _CLAUSE_END.split(_CONTINUED.sub(" ", text)):
         clause = _REMARK.sub("", part).strip()
         if _RUN.fullmatch(clause):
@@ -186,7 +186,7 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Convert a number in English (or else continental) notation to Python's. Return None for other notations."""
+    """Convert a number in English or (if `continental`) continental notation to Python's, or return None."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")

@@ -106,7 +106,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether a part may replace an equal term: a number, a fraction like `8/3`, or a term of the same numbers."""
+        """Whether a part may replace an equal term: the term is a number or like `8/3`, or both use equal numbers."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1

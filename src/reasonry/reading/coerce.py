@@ -75,7 +75,7 @@ def fit_value(value: Any, schema: Schema) -> Any:
 
 
 def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict[str, str]]:
-    """Remove entries that do not fit from the lists in a value. If no entry of a list fits, the list is unchanged.
+    """In the lists of a value, remove each entry that does not fit. If no entry of a list fits, the list is unchanged.
 
     Return the value, and a mapping from the place of each removed entry (such as `tasks[2]`) to the reason.
     """
@@ -112,7 +112,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Find an object that has one of these keys inside single-entry lists and objects. Otherwise, return `value`."""
+    """Unwrap an object with one of these keys from single-entry lists and objects. If none is found, return `value`."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:
@@ -197,7 +197,7 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
-    """Turn a value into an object: decode a text, unwrap an object, or take the value as the only required field."""
+    """Turn a value into an object: decode a text, unwrap an object, or use the value for the only required field."""
     value, properties = _decode(value), schema["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     if isinstance(inner, list) and len(inner) == 1:
@@ -322,7 +322,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list. In a list of texts, an object becomes one text: its members, except bare numbers."""
+    """Coerce an item of a list. In a list of texts, join the members of an object, except bare numbers, to one text."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""Read a reply into a form, from one JSON object or from the answer between its tags (the mark).
+"""Read a reply into a form: from one JSON object, or from the answer between `<answer>` tags (the mark).
 
 A form for data is read from one JSON object (the whole reply, in a fence, in prose, or repaired) or from YAML. A form
 for an answer is read from the first place found: JSON of the form as the whole reply; the mark; JSON of the form in a
@@ -141,7 +141,7 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is not a reply: it is empty, cut off, or a copy of the question's form. Otherwise, return None.
+    """Return why a text is not a reply (empty, cut off, or a copy of the question's form), or None if it is a reply.
 
     Args:
         question: The question without the problem, because the problem may contain the answer.
@@ -166,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Read the last fence of a text, or a text without a fence, as a YAML mapping (used by an earlier design)."""
+    """Read YAML (used by an earlier design) from the last fence of a text, or from the text if it has no fence."""
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)
@@ -185,7 +185,7 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
 
 
 def _numbers_in(value: Any, name: str) -> Any:
-    """Convert the numbers in a YAML value, which were read as texts. A number in an answer remains a text.
+    """Convert texts such as `0.7` in a YAML value to numbers. A number in an answer remains a text.
 
     The line end after a block of text is removed, because it belongs to the YAML and not to the text.
     """
@@ -199,7 +199,7 @@ def _numbers_in(value: Any, name: str) -> Any:
 
 @cache
 def marked_field(form: type[Struct]) -> str | None:
-    """Return the field of a form that a marked answer fills, or None if the form is for data."""
+    """Return the field of a form that a marked answer fills, or None if the form is for data and not for an answer."""
     fields = asked_fields(form)
     field = next((name for name in _MARKED if name in fields), None)
     others = {name for name, required in fields.items() if required} - {field, "answer"}

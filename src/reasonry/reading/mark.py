@@ -89,7 +89,7 @@ def begins_call(answer: str) -> bool:
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return the fault of a reply without a mark if it contains the markup of a tool call. Otherwise, return None."""
+    """Return a fault if a reply without a mark contains the markup of a tool call, or None for other replies."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None

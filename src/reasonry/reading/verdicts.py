@@ -58,7 +58,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict in a reply (scores or a word), its JSON object and reason, how it was read, and missing scores."""
+    """The scores or the word in a reply, with the JSON object, the reason, the reading mode, and any missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the parts in which a verdict counts: a JSON reply, or else the unquoted text and then the last fence."""
+    """Yield the parts where a verdict counts: the whole text if it is JSON, else the unquoted text and last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return

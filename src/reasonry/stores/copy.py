@@ -113,7 +113,7 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return an undamaged run with a row that its journal proves, and the row that the source has."""
+    """Return two values: an undamaged run with a row that its journal proves, and the row in the source."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
@@ -127,7 +127,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with a row that its run's journal proves, and the source's row (None if there is no proof)."""
+    """Return two values: a session with a row proved by its run's journal, and the source's row (None if unproved)."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

@@ -249,7 +249,7 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return how many holders of a run's lease died, and the seconds since its last renewal. Do not take the lease.
+    """Return how many holders of a run's lease died, and the seconds since the last renewal. The lease is not taken.
 
     The seconds are infinite if the holder has released the lease or is alive, or if the clock was set back.
     """

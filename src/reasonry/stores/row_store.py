@@ -167,7 +167,7 @@ class RowStore:
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Limit `work` to the content of the owner. Texts and numbers that cannot be stored then raise UsageError."""
+        """Limit `work` to the content of the owner. Also raise UsageError if a text or number cannot be stored."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner

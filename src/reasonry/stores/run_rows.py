@@ -50,7 +50,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """The columns of a run's row that this module needs. `RunRow` has no `key`, `last` and `digest`."""
+    """The columns of a run's row that this module needs. Of these, `RunRow` lacks `key`, `last` and `digest`."""
 
     key: int
     run_id: str
@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `lines`, the lines after the position `after`, contain the last noted line if it belongs there."""
+        """Return False only if the last noted line comes after the position `after` but is missing from `lines`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -102,7 +102,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines, and return its id. If `key` repeats a request, only return the id of its run."""
+    """Add a run and its first lines, and return its id. If the same request already began a run, only return its id."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -149,7 +149,7 @@ def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
 def append(
     tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, lease: Lease | None
 ) -> None:
-    """Add lines to a run. If given, also write the new row of the run and the new use of its session."""
+    """Add lines to a run. Also write the new row of the run and the new use of its session, if they are given."""
     stored = _find(tx, run_id, lock=True)
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)

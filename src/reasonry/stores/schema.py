@@ -16,7 +16,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """A step that creates or changes tables. `statements` are for every database, `sqlite` and `postgres` for one."""
+    """A step that creates or changes tables. A database runs `statements` and the field with its own name."""
 
     title: str
     statements: tuple[str, ...]

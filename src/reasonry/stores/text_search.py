@@ -93,7 +93,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
-    """Return the queries for a part: one of the index, if any, and one of the texts that are not in the index."""
+    """Return a query that uses the index (if an index applies), and a query that scans the texts not in the index."""
     index, scan = _index(tx, part), _scan(tx, part, low, high)
     if index is None:
         return [scan]
@@ -102,7 +102,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return the places of the texts with a part. If there are too many, or no index can find the part, return None."""
+    """Return the places of the texts that contain a part. If too many do, or no index applies, return None."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

@@ -1,4 +1,4 @@
-"""The registry of all strategies. To add a strategy, add its file, and in this file an import and an entry in `_ALL`.
+"""The registry of all strategies. To add a strategy, write its module, import it here, and add an entry to `_ALL`.
 
 Only this file and a strategy's own file mention the name of the strategy. Other modules use the constants below. `auto`
 chooses a strategy by the kind of problem (see `choice`). `app.installed` adds the strategies of installed packages.

@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> list[Group]:
-        """The groups of drafts left. Programs with equal outputs are one group. A proof leaves only proved drafts."""
+        """The remaining draft groups. Programs with equal outputs form a group. A proof leaves only proved drafts."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose rules: `points` for one candidate, else `judge`, by default `halving` (`heats` if calls are few)."""
+        """Return `points` without a judge, else the option `judge`. Default: `halving`, or `heats` if calls are few."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -174,7 +174,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the winner, or the leader of an unfinished tournament. None if there is no winner."""
+        """The best draft so far: the winner, or the leader of an unfinished tournament. None if `is_undecided`."""
         if self.is_undecided:
             return None
         if not self.candidates:

@@ -77,7 +77,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[tuple[Group, float]]:
-        """The candidates, best first, each with a score: the mean share of the others that its judges rank below it."""
+        """The candidates, best first, with scores. A score is the mean share of rivals that judges rank lower."""
         shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
         return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
 

@@ -370,7 +370,7 @@ def _record(
     revises: int | None = None,
     data: dict[str, Any] | None = None,
 ) -> Move:
-    """Return the move to the stage `to` that records a thought. Later questions show only thoughts with a name."""
+    """Record a thought, and move to the stage `to`. Later questions show only thoughts with a name."""
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
     return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 

@@ -89,7 +89,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write(s: State) -> Body:
-    """Ask for programs c_i ~ π(c | x) or repairs c'_i ~ π(c | x, c_i, what failed). A draft is `lost` until its run."""
+    """Ask for programs c_i ~ π(c | x) or repairs c'_i ~ π(c | x, c_i, what failed). A draft is `lost` until it runs."""
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]

@@ -274,7 +274,7 @@ def select(s: State) -> Body:
 
 
 def group(s: State) -> Body:
-    """Settle claims that a run, arithmetic or the verifier decides. If many claims stay open, merge equal claims."""
+    """Settle claims that need no reader (see `_settle`). If many claims stay open, merge equal claims."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.ran}
@@ -298,7 +298,7 @@ def group(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """Ask for the votes v_il. The first lens votes on all open claims, the others only on unconfirmed claims."""
+    """Ask for the votes v_il. The first lens votes on all open claims. The other lenses skip confirmed claims."""
     first, *others = LENSES
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}

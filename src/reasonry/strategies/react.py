@@ -130,7 +130,7 @@ def context(state: State) -> str:
 
 
 def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a turn, which has either calls of tools or reasoning with a marked answer."""
+    """Read a turn, which has either tool calls, or reasoning and a marked answer."""
     reading = read_turn(state.cards, texts)
     if not isinstance(reading, Unreadable) and len(reading[0].actions) > MAX_ACTIONS:
         return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
@@ -150,7 +150,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """Build a stage that leads to the stage `to`. If a turn is left and no answer is known, it asks for â_{t+1}."""
+    """Build a stage that asks for â_{t+1} if a turn is left and no answer is known. The next stage is `to`."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:

@@ -203,7 +203,7 @@ def _piece(context: str, place: Any) -> str:
 
 
 def answer_sub_questions(s: State) -> Body:
-    """Ask the sub-questions in parallel: a_j ~ π(a | q_j, piece_j). Beyond the limit, each answer is only a note."""
+    """Ask the sub-questions in parallel: a_j ~ π(a | q_j, piece_j). Beyond the limit, a note replaces the answer."""
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):

@@ -109,7 +109,7 @@ def initialize(s: State) -> Body:
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations. Refuse the first reply that has a false equation, so that the model tries again."""
+    """Read lines of operations. Refuse a reply with a false equation once, so that the model tries again."""
     return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
 
 

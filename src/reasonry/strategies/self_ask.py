@@ -160,7 +160,7 @@ def answer_question(s: State) -> Body:
 
 
 def integrate(s: State) -> Body:
-    """Ask what follows for x from a_1 … a_i, and for the next question q_{i+1} or the answer y."""
+    """Ask what a_1 … a_i imply for x, and ask for the next question q_{i+1} or the answer y."""
     if s.question is None:
         return go(s, "completion_check")
     (reply,) = yield request(s, _question(s, "integrate", INTEGRATE, ASKS_ON))

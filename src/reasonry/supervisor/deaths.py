@@ -1,4 +1,4 @@
-"""Retries of runs whose processes died. A pause follows each death. Other such runs wait during a last attempt."""
+"""Retries of runs whose processes died, each after a pause. During a run's last attempt, other such runs wait."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register a run with deaths while it is driven. At its last attempt, exclude other such runs, to find the cause.
+    """For a `with` block, register a run with deaths. Its last attempt excludes other such runs, to find the cause.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

@@ -215,7 +215,7 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """Gives any number of readers the events of one drive up to line `seq`, and the pieces of answers between lines.
+    """Passes a drive's events to any number of readers: one event for each line up to `seq`, and pieces of answers.
 
     Args:
         text: Whether to keep the pieces of answers for the first reader of text.
@@ -299,7 +299,7 @@ class Feed(Observer):
 
 
 class FeedReader:
-    """A reader's queue of events between lines. Each event is queued with the position of the line before the event."""
+    """A reader's queue of events that occur between lines. Each event comes with the position of the preceding line."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()

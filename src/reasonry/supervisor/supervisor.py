@@ -376,7 +376,7 @@ class Supervisor:
     # -- following
 
     def _tell_news(self) -> None:
-        """Wake the followers that wait for news: the drive of a job starts here, or the process drains."""
+        """Wake all waiting followers, because the drive of a job has started here or the process drains."""
         self._news.set()
         self._news.clear()
 
@@ -431,7 +431,7 @@ class Supervisor:
             await (self._hear_news() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
-        """Wait until a run has ended, is paused or waits for its caller, or this process drains. Return its result.
+        """Wait until a run ends, pauses or needs its caller, or until this process drains. Return the run's result.
 
         Raises:
             NotFoundError: There is no such run.

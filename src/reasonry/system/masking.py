@@ -105,7 +105,7 @@ class Secrets:
         return text if pattern is None else pattern.sub(MASK, text)
 
     def mask_until(self, text: str, end: int) -> tuple[str, str]:
-        """Mask a text up to a position; a key across it is masked whole. Return the masked part and the rest as is."""
+        """Split a text at `end`, or after a key that spans `end`. Mask the first part, and return both parts."""
         for key in self._pattern.finditer(text) if self._pattern else ():
             if key.start() < end < key.end():
                 end = key.end()

@@ -120,7 +120,7 @@ class Plugins:
         return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the full name of the plugin with this name in any spelling. If none fits, return the name itself."""
+        """Return the full name of the one plugin that fits the spelling of `name`, or else `name` itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:

@@ -242,7 +242,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders that a program and the Python next to it need: in the home folder, only `bin` and `lib`."""
+    """Return the folders that a program and the `python3` next to it need; of the home folder, only `bin` and `lib`."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

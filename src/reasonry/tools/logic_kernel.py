@@ -153,7 +153,7 @@ def _text_of(claim: Any) -> str:
 
 
 def expressions(text: str) -> Iterator[str]:
-    """Yield the expressions of a text without comments and with one space between tokens.
+    """Yield each expression of a text. Comments are removed, and one space separates the tokens.
 
     Raises:
         UnreadableClaimError: Parentheses, strings or quoted symbols do not close.

@@ -104,7 +104,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """The probable reason for the server's end: `fault` or, without a fault, the last line of standard error."""
+        """The probable reason why the server ended: `fault`, or the last line of standard error if `fault` is empty."""
         written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return self.fault or written.strip()[-300:]
 

@@ -125,7 +125,7 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return procrastinate's scripts that are not applied yet, by name and in order."""
+    """Map the name of each procrastinate script that is not applied yet to its SQL, in the order of application."""
     # This finds the scripts without importing the package.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"

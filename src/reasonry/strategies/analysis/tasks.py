@@ -278,7 +278,7 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Add the result to its task, with the model's own verdict on the result unless a checker was called."""
+    """Add the result to its task. The model's own verdict on the result counts only if no checker was called."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None

@@ -61,7 +61,7 @@ def begin(problem: str, options: Options) -> State:
 
 
 def expand(to: str) -> Callable[[State], Body]:
-    """Return a body that proposes steps, S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}, then goes to stage `to`."""
+    """Return a stage that proposes steps, S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}, and goes to stage `to`."""
 
     def stage(s: State) -> Body:
         if s.fresh or all(s.nodes[name].closed for name in s.expanding):
@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether the only new thought has no rival, so that its score would make no difference."""
+    """Whether just one new thought is not refuted and has no rival: no open node, and no candidate as deep."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
@@ -284,7 +284,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the state, the answer, and why an answer is missing. If no reply is readable, the path is the answer."""
+    """Return three values: the state, the answer (if unreadable, the path or its last step), and why it is missing."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason

@@ -109,7 +109,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the preset `seed` applies (the rules of seed 004, an earlier design). Then 0 is an ordinary score."""
+        """Whether the preset `seed` (rules of seed 004, an earlier design) applies. With it, 0 is an ordinary score."""
         return self.preset == "seed"
 
 
@@ -211,7 +211,7 @@ class State(Struct, frozen=True, omit_defaults=True):
         return tuple(step.content for step in path_to(self.nodes, node_id)[1:])
 
     def branch(self, node_id: str) -> str | None:
-        """Return the branch of a node, or None for the root. `2.1` is the first child of the root's second child."""
+        """Return a node's branch name, or None for the root. `2.1` names the first child of the root's second child."""
         path = path_to(self.nodes, node_id)
         return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path)) or None
 

@@ -19,7 +19,7 @@ PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return the reason to end the search after this round (or "") and the node that caused the end (or None).
+    """Return two values: why the search ends after this round (or ""), and the id of the node that ends it (or None).
 
     If all proposals of the round are refuted, only the limits `max_nodes` and `max_duration` can end the search here.
 
@@ -119,7 +119,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the best expandable nodes of the level nearest the root, to be expanded if the frontier is empty.
+    """Return the nodes to expand if the frontier is empty: the best expandable nodes of the level nearest the root.
 
     Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
     refuted node are excluded.
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute a node whose steps are all refuted if no re-ask is left. Otherwise, reopen it if all are proved wrong."""
+    """Refute nodes with only refuted steps and no re-ask left. Reopen other nodes whose steps are all proved wrong."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)

@@ -141,7 +141,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Add the description in a command's docstring to its help, which is one sentence. Return the command's name."""
+    """Append the description in a command's docstring to the command's short help. Return the command's name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
     described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]
@@ -151,7 +151,7 @@ def complete_help(arguments: list[str]) -> str:
 
 
 def _usage_error(error: CycloptsError) -> UsageError:
-    """Convert a parser's error. The result lists the legal values of an option, or else shows the command's usage."""
+    """Convert a parser's error to a `UsageError` that lists an option's legal values or shows the command's usage."""
     from cyclopts.help import format_usage
 
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:

@@ -1,4 +1,4 @@
-"""`reasonry doctor`: checks the installation, explains the default model, and tries Reasonry's entries in agents."""
+"""`reasonry doctor`: checks the installation, explains the default model, and tests the MCP server in each agent."""
 
 import os
 import platform
@@ -91,7 +91,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Return the agents that are installed or have entries, with the result of trying each of their entries."""
+    """Test the server of each entry. Return each agent that is installed or has entries, with its test results."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

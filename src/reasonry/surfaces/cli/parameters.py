@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a value such as `1h`. The message names the option's unit and, if possible, a number."""
+    """Build the error for a value such as `1h`. The message names the option's unit and may suggest a number."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")

@@ -267,7 +267,7 @@ def think(
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yield corrected arguments as options of the command. The word "no" precedes an option that must be left out."""
+    """Yield corrected arguments as options of the command, such as `--stage plan`, or `no --stage` for None."""
     for name, value in arguments.items():
         option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
         text = ",".join(value) if isinstance(value, list) else str(value)

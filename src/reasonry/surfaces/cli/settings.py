@@ -50,7 +50,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document, and return 0. The options choose: the part `field`, the whole as JSON, or text for people.
+        """As these options say, print a document's part `field`, the whole as JSON, or text for people. Return 0.
 
         Args:
             text: The text for people, or a function that prints it. Default: a table of the document's members.
@@ -114,7 +114,7 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Get and print a document with a page of `runs`, `sessions` or `matches`. For an empty page, print `none`."""
+        """Print the document that `work` returns, with a list under `name`. If the list is empty, print `none`."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none
@@ -165,7 +165,7 @@ class Listed:
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
-    """Return the environment variables. The value of each option NAME, if it has one, replaces `REASONRY_NAME`."""
+    """Return the environment variables. If the option NAME has a value, `REASONRY_NAME` gets that value."""
     named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
     return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
@@ -384,7 +384,7 @@ class RunSettings(CoachSettings):
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Raise an error if the user set a model option. It has no effect, since the caller answers the questions."""
+        """Raise an error if the user set a model option, since the caller, not a model, answers the questions."""
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]

@@ -84,7 +84,7 @@ def setup(
 def server_options(
     store: str | None, model: str | None, models: Sequence[str], folder: Path
 ) -> tuple[str, ...]:
-    """Check options of `reasonry mcp` and return them as words for an entry. The path of a store becomes absolute."""
+    """Check options for `reasonry mcp`. Return them as arguments for a server entry, with an absolute store path."""
     open_store(store)
     Listed(model=model, models=tuple(models)).environ()
     if store not in (None, "memory") and "://" not in store:
@@ -115,7 +115,7 @@ _STATES = {
 
 
 def _show(plans: Sequence[AgentPlan], *, with_diff: bool) -> None:
-    """Print a line for each agent, then one line for each skill, even if several agents share the skill."""
+    """Print a line for each agent, then a line for each skill. A skill that several agents share gets one line."""
     width = max(len(plan.agent.title) for plan in plans)
     for plan in plans:
         title = plan.agent.title.ljust(width)

@@ -152,7 +152,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
-    """Return the command that resumes a run. If the run needs a higher limit or another model, the command names it."""
+    """Return the command that resumes a run, with the option for a higher limit or a new model if the run needs it."""
     end = document["termination"]
     reason = end["reason"]
     changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)

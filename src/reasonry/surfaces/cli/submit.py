@@ -70,7 +70,7 @@ class Waiting:
     queue: str | None = None
 
     def read(self, store: RowStore) -> JobOptions:
-        """Return the options for a job in this store. If the store cannot have workers, an option is a `UsageError`."""
+        """Return the options for a job. Raise `UsageError` if an option is set and the store cannot have workers."""
         asked = [name for name, value in vars(self).items() if value is not None]
         if not asked:
             return JobOptions()
@@ -199,7 +199,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs when it has ended. If no server runs, drive the runs here, except in PostgreSQL."""
+    """Yield each of these runs when it has ended. Drive the runs here unless a server runs or PostgreSQL is used."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:

@@ -72,7 +72,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws the open questions and the usage below the printed lines. If the run has a tree, it replaces the lines."""
+    """Draws the tree, the open questions and the usage of a run. Prints thoughts as lines only if there is no tree."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)

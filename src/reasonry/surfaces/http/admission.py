@@ -156,7 +156,7 @@ class Admission:
 
     @contextlib.asynccontextmanager
     async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
-        """Hold a place for a request while the request is answered.
+        """Occupy one of the `max_in_flight` places while a request is answered.
 
         Call the yielded function when the reply begins. Before this call, the request is aborted if the store stops
         answering; see `Answering.waiting`.

@@ -1,4 +1,4 @@
-"""The context of a request, with its principal and this principal's app, and the parts that all requests share."""
+"""Defines `RequestContext`, the context of a single request, and `Wiring`, the parts that all requests share."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class RequestContext(NamedTuple):
 
 
 def page_url(request: Request) -> str:
-    """Return the address, taken from a request's headers, at which the sender can reach the web page."""
+    """Build the web page's address from the headers of a request. The sender of the request can reach this address."""
     is_tls = request.headers.get("x-forwarded-proto") == "https"
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:
-    """The parts of the server that all requests share. Each principal also has an app of its own that uses them.
+    """The parts of the server that all requests share. The method `context` adds the app of a request's principal.
 
     Attributes:
         in_flight: How many requests are in progress, by principal.

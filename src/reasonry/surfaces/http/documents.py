@@ -55,7 +55,7 @@ _decode_number = msgspec.json.Decoder(float).decode
 
 
 def _whole_number(text: str) -> float:
-    """Parse a JSON number that has a fraction or an exponent. As in JSON Schema, 2.0 is an integer: return an int."""
+    """Parse a JSON number with a fraction or an exponent. As JSON Schema treats 2.0 as an integer, return 2 for 2.0."""
     number = _decode_number(text)
     return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
 

@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering. Call the yielded function when the block needs no store.
+        """Abort the `with` block if the store stops answering. The block calls the yielded function to end this watch.
 
         Raises:
             StoreError: The block was aborted.

@@ -1,4 +1,4 @@
-"""Prometheus metrics. No label names a principal or a run."""
+"""Prometheus metrics. Their labels never identify a principal or a run."""
 
 import asyncio
 import time

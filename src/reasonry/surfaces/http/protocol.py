@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end()
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Close the connection. Before that, send an error as the reply, unless another reply has begun."""
+        """Send an error as the reply, unless another reply has begun. Then close the connection."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True

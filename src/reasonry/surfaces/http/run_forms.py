@@ -35,7 +35,7 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Return the limits that a request changes, by name. A value of None removes the limit."""
+    """Map the name of each limit that a request changes to the new value. The value None removes the limit."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 
@@ -170,7 +170,7 @@ class DiffDocument(TypedDict):
 
 
 async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
-    """Return a run's state, as `runs show --json` does but without lists and nodes. Add a coached run's open questions.
+    """Return a run's state as in `runs show --json`, but omit lists and nodes. Add the open questions of a coached run.
 
     Args:
         read: The run, if the caller has just read or written the run. If None, the run is read from the store.

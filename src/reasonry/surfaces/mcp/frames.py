@@ -1,4 +1,4 @@
-"""Reads and writes JSON-RPC frames, one per line. Even a malformed request is searched for an id and gets a reply."""
+"""Reads and writes JSON-RPC frames, one per line. Even a malformed request gets a reply, with its id if readable."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """A line is unreadable. The reply is this error. For a tool call, the reply is a tool result with an error.
+    """A line is unreadable. The server replies with this error. A tool call gets a tool result that reports the error.
 
     Attributes:
         id: The id of the request, or None if the id is unreadable.

@@ -1,4 +1,4 @@
-"""The MCP server for HTTP. It is the server of the official SDK, with the tools, resources and prompts of stdio.
+"""Builds the MCP server for HTTP with the official SDK. It has the tools, resources and prompts of our stdio server.
 
 Importing this module takes half a second, so the stdio server does not import it.
 """

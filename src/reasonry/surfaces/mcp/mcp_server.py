@@ -170,7 +170,7 @@ class McpServer:
         return {"tools": listings}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
-        """List every strategy and the latest sessions. If the client can show pages, also list the page."""
+        """List every strategy and the latest sessions. If the client can show pages, also list the page of `show`."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {

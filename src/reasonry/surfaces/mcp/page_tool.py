@@ -46,7 +46,7 @@ class ShowPage(Struct, frozen=True, kw_only=True):
 
 
 def read_page_resource() -> Document:
-    """Return the page, which contains no run or session yet, in the protocol's format for a resource."""
+    """Return the page as a resource of the protocol. The page contains no run or session yet."""
     return {"uri": PAGE_URI, "mimeType": MIME_TYPE, "text": html_page(None)}
 
 

@@ -92,7 +92,7 @@ class UserQuestion(NamedTuple):
 
 
 def without_search(document: Document) -> Document:
-    """Return a copy of a run's document without the search tree and its candidates, for the text of a tool result."""
+    """Copy a run's document for the text of a tool result. Omit the candidates, the search tree and the diagnostics."""
     kept = {
         name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
     }

@@ -167,7 +167,7 @@ def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
 
 
 def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
-    """Return the kind of a thought, which is a key of `_COLOURS`, and the heading of the thought."""
+    """Return two values: the kind of a thought (a key of `_COLOURS`), and the heading of the thought."""
     place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"

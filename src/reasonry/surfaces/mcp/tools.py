@@ -89,7 +89,7 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Return a copy of an output schema that also allows an error document, and that requires no member.
+    """Copy an output schema. The copy also allows an error document, and requires no member.
 
     Clients also validate error results against the output schema.
     """

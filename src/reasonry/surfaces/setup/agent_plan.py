@@ -112,7 +112,7 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Whether a setup created this file. If so, there is no backup, or the backup also contains Reasonry's entry."""
+    """Infer whether a setup created this file: there is no backup, or the backup also contains Reasonry's entry."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 

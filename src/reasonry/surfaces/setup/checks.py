@@ -81,7 +81,7 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
-    """Start the server of each entry in the same way as the entry's agent. At most four servers run at once.
+    """Check each entry's server, started as the agent would start it. At most four servers run at once.
 
     Returns:
         The result of `check_server` for each entry. If a server was not started, the result is the entry's `known`.

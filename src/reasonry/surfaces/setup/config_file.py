@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with `entry` at these keys. For None, remove the old entry and the tables that are then empty.
+    """Return the text with `entry` at these keys. If `entry` is None, remove the old entry and tables left empty.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.
@@ -181,7 +181,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put an entry into parsed data, or into a document of tomlkit or ruamel.yaml. None removes the old entry."""
+    """Put `entry` into parsed data or a tomlkit or ruamel.yaml document. If `entry` is None, remove the old entry."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -244,7 +244,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Restore the comments at the end of a removed part, since these comments describe the text after the part."""
+    """Put back the comments at the end of the removed lines, since these comments describe the lines that follow."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -270,7 +270,7 @@ def _read_json(text: str) -> Any:
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Replace an entry in a JSON text, or insert it as the first member of its object. None removes the entry."""
+    """Replace the entry at these keys, or insert it first in its object. If `entry` is None, remove the old entry."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
@@ -295,7 +295,7 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
-    """Return three positions of each member of an object: start, start of the value, end. The last duplicate counts."""
+    """Map each member name to the positions of the member's start, value and end. Of equal names, the last counts."""
     members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())

@@ -14,7 +14,7 @@ from .session_page import session_page
 
 
 async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of the run or session that `text` names: an id, the start of an id, or `last` (used last).
+    """Return the page of a run or session. `text` is an id, the start of an id, or `last` for the most recently used.
 
     If a run wrote the session, the page shows that run. An active run or session is shown in its current state.
 
@@ -56,7 +56,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _run_row(app: App, found_id: str) -> RunRow | None:
-    """Return the run with this id, or the run that wrote the session with this id. Return None if no run wrote it."""
+    """Return the run with this id, or the run that wrote the session with this id, or None if there is no such run."""
     with contextlib.suppress(NotFoundError):
         return await app.store.run(found_id)
     try:

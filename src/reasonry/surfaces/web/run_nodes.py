@@ -46,7 +46,7 @@ def _node(**members: Any) -> PageNode:
 
 
 def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
-    """Map the id of each node in a result document to the node, the root included. Each parent precedes its children.
+    """Return the nodes in a result document by id, including the root. Each parent precedes its children.
 
     Args:
         abouts: The `about` of each effect of the run: the id of the node that the effect is about.
@@ -185,7 +185,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes in a result document. The vote for the run's answer leads; without it, the first leads."""
+    """Return the votes in a result document. The run's answer leads. If it has no votes, the first answer leads."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     shown = [
@@ -288,7 +288,7 @@ def add_thoughts(
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return the id of the node that a thought refers to by `seq`, or by number if the record has no `seq`."""
+        """Return the id of the node that a thought's member `seq` refers to. Without this member, use `number`."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 

@@ -178,7 +178,7 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node that the `about` of an effect names or, if there is no such node, its nearest ancestor.
+        """Return the node whose id is the `about` of an effect, or else the nearest node above it in that path.
 
         In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """
@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result with the nodes of its thoughts. Add the thought numbers to node labels."""
+        """Return the reason for the result and the nodes of the reason's thoughts. Add the numbers to node labels."""
         why = self.reason
         if why is None:
             return None

@@ -112,7 +112,7 @@ class Thinking:
 
 
 class Completion(Struct):
-    """A request with its run and with the result of the run, which is an answer or tool calls for the client to make.
+    """A request, its run, and the result of the run: either an answer, or tool calls for the client to make.
 
     Args:
         results: The effects whose results came with the request. Events before these results belong to earlier replies.

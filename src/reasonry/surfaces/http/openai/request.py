@@ -101,7 +101,7 @@ def read_call_id(text: str, field: str) -> CallId:
 
 
 def unknown_call(text: str, field: str) -> UsageError:
-    """Return the error for a call whose result no run waits for."""
+    """Return the error for a tool call if no run waits for the call's result."""
     return UsageError(
         f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
         field=field,
@@ -184,7 +184,7 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
 
 def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
-    """Return the tool results at the end of a conversation, by call. A run waits for these results.
+    """Return the tool results at the end of a conversation, keyed by call id. A run waits for these results.
 
     If the last message is not a tool result, or if a call was the answer of a run, return an empty dict.
 
@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield a message and a text to quote, for each message text, tool call and tool result of a conversation."""
+    """Yield pairs of a message and a text to quote. Each message text, tool call and tool result has its own pair."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions of which the answer must call one. The list is empty if the request forces no call."""
+        """The answer must call one of these functions. The list is empty if the request forces no call."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         functions = [tool.function for tool in self.tools]

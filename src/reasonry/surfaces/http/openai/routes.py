@@ -166,7 +166,7 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return a response without output, which repeats fields of the request. `name` is the name of the completion."""
+    """Return a response that repeats fields of the request and has no output yet. `name` is the completion's name."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
@@ -322,7 +322,7 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Split the id of a response into the id of the run and the ids of the effects whose results the request brought.
+    """Split a response's id into a run id and effect ids. The results of these effects came with the request.
 
     Raises:
         NotFoundError: The text is not the id of a response.
