@@ -272,9 +272,10 @@ def call_notices(
     same = view.find_text(call.thought, _LOOKED_BACK) if call.thought.strip() and not call.data else None
     if same is not None:
         yield Notice("repeats", f"This is thought {same} again, word for word. What would be new?")
-    first = decode_record(there[0]).total_thoughts if (there := view.with_number(1)) else 0
-    if head.thoughts + 1 == 2 * first:
-        message = f"{2 * first} thoughts, and the first estimate was {first}: what would settle it?"
+    half, is_odd = divmod(head.thoughts + 1, 2)
+    there = [] if is_odd else view.with_number(1)
+    if there and decode_record(there[0]).total_thoughts == half:
+        message = f"{2 * half} thoughts, and the first estimate was {half}: what would settle it?"
         yield Notice("over_estimate", message)
     line = head.main if branch is None else head.branches.get(branch)
     latest = result.placed.record.branch_from_thought or 0 if line is None else line.number
