@@ -138,7 +138,7 @@ def _step_faults(number: str, step: PlanStep) -> Iterator[str]:
 
 
 def with_plain_statuses(plan: Sequence[PlanStep], unsaid: str = "") -> Plan:
-    """Convert each status in a plan to one of the three statuses of rule 1.
+    """Convert each status in a plan to `Pending`, `Done` or `Verification Needed`.
 
     Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes the step's result or mark. A step
     without a status gets the status `unsaid`.

@@ -54,7 +54,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
 
 
 def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
-    """Return the number of the first thought with `answer`, else the last with an answer, else the last (0 if none)."""
+    """Return the number of the first thought that gives `answer`, or else of the last thought that gives any answer."""
     giving = [n for n, each in enumerate(thoughts, 1) if each.data.get("answer") is not None]
     same = [n for n in giving if thoughts[n - 1].data["answer"] == answer]
     return (same[:1] or giving[-1:] or [len(thoughts)])[0]

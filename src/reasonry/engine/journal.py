@@ -99,7 +99,7 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
 
 
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
-    """An event settled the effect `id`. An event without an `id` ended or closed the run."""
+    """The entry for an event that settled the effect `id`. Without an `id`, the event ended or closed the run."""
 
     id: str | None
     event: Event

@@ -274,7 +274,7 @@ class Run:
         return reword(step, self.begun.reworded)
 
     def _reopen(self) -> Step | None:
-        """Lift the stop or the outside failure that ended the run, if any. Recorded answers are kept."""
+        """Undo the stop, or the failure of a model or tool, that ended the run, if any. Recorded answers are kept."""
         if self._before_end is None:
             return None
         before, last = self._before_end

@@ -1,4 +1,4 @@
-"""Choose the session to which a call belongs. The call, its caller's remembered sessions and the store decide.
+"""Choose the session to which a call belongs, from the call, its caller's remembered sessions, and the store.
 
 Rule 1: everything here is pure, except that new ids are random. A turn chooses in the transaction of the thought.
 Rule 2: a repeated call belongs to the session of the earlier call. Any other thought without a session id continues the

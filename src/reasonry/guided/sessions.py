@@ -211,7 +211,7 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _is_free_name(self, name: str) -> bool:
-        """Whether a name is a user's own name and not an id. Raise NotFoundError for an id that no session has."""
+        """Whether a user made up the name. Return False for an id. Raise NotFoundError for an id without a session."""
         if name != LAST and not (name and ID_CHARS.issuperset(name.lower())):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)

@@ -111,7 +111,7 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find a session's id with `find_id`; `last` means an agent's session. If no id is found, return the text."""
+        """Find a session's id with `find_id`; `last` means an agent's last session. If none is found, return `text`."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text

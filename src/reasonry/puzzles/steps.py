@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Join remaining numbers into one of the equal `terms`. Return the new position (or None) and the fault (or "")."""
+    """Build one of `terms`, whose values are equal, from the numbers left. Return the position or None, and a fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):

@@ -75,7 +75,7 @@ def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 class _Look(NamedTuple):
-    """A query for the texts that contain a part."""
+    """The parts of a query for the texts that contain a searched part."""
 
     tables: str
     test: str

@@ -138,7 +138,7 @@ def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, st
 
 
 def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer. A reply with an action is unreadable, since no turn is left."""
+    """Read the answer. A reply with an action counts as unreadable, since no turn is left to perform it."""
     reading = read_turn(state.cards, texts)
     if isinstance(reading, Unreadable):
         return reading

@@ -276,7 +276,7 @@ class Feed(Observer):
         self._pass(RunEvent(None, "retrying", data))
 
     def admit(self, reader: FeedReader) -> None:
-        """Add a reader. The first reader of text also receives the earlier pieces."""
+        """Add a reader. The first reader that wants streamed text also receives the pieces that came before it."""
         if reader.text and self._early is not None:
             reader.passing, self._early = self._early.passing, None
         if reader not in (readers := self._readers):

@@ -1,4 +1,4 @@
-"""Generated data sets with exact judges. Every machine generates the same problems.
+"""Generated data sets with exact judges. Every computer generates the same problems.
 
 Each file has the generator of a data set (`make`). Some files also have a judge (`is_right`). See `DATASETS` for all.
 

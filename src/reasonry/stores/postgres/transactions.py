@@ -180,7 +180,7 @@ class PostgresDatabase(Database):
                 await copy.close()
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Raise UsageError, because a backup cannot replace a database."""
+        """Raise UsageError, because a backup file cannot be restored into a PostgreSQL database."""
         raise UsageError(
             "a backup is put into PostgreSQL by `reasonry store copy FILE URL`; name an empty database, or another "
             "schema of this one with ?reasonry_schema=NAME"

@@ -284,7 +284,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return three values: the state, the answer (if unreadable, the path or its last step), and why it is missing."""
+    """Return the state, the answer and its reason. The path, or its last step, replaces an unreadable answer."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason

@@ -109,7 +109,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the preset `seed` (rules of seed 004, an earlier design) applies. With it, 0 is an ordinary score."""
+        """Whether the rules of seed 004, an earlier design, apply. Under them, 0 is a score like any other."""
         return self.preset == "seed"
 
 

@@ -178,7 +178,7 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node whose id is the `about` of an effect, or else the nearest node above it in that path.
+        """Return the node that an effect is about. If its path `about` names no node, return the nearest node above.
 
         In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """

@@ -136,7 +136,7 @@ class Completion(Struct):
 
     @property
     def name(self) -> str:
-        """The part of a reply's id that identifies the run and the results that came with the request."""
+        """The part of a reply's id that identifies the run, and the tool results that the request contained."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
         return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
