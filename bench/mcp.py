@@ -6,7 +6,8 @@
 
 The reference is npm `@modelcontextprotocol/server-sequential-thinking`, installed once into a folder under the system's
 temporary one; without npm only our own rows are measured. Standard error of every server goes to /dev/null.
-The exit code is 1 if the replies of a conversation cost more than their target.
+Targets, whose miss is exit code 1: the tokens of the replies of a conversation, and for a thought in memory the p50 of
+the reference over 1,000 calls.
 """
 
 import argparse
@@ -101,7 +102,8 @@ class Client:
     def thought(self, number: int, **more: Any) -> bytes:
         """Return the line of a call with a thought."""
         arguments = {
-            "thought": TEXT,
+            # A thought that repeats another is told so, which is not what is measured.
+            "thought": f"{number}. {TEXT}"[:500],
             "nextThoughtNeeded": True,
             "thoughtNumber": number,
             "totalThoughts": 1000,
@@ -221,6 +223,13 @@ def latency(servers: list[Server], folder: Path) -> list[dict[str, Any]]:
         row |= {"p50_901_1000_us": statistics.median(times[900:]), "p99_us": sorted(times)[990]}
         rows.append(row)
         say(f"latency: {server.name}: first 20 {row['first_20_us']:.0f} µs, p50 {row['p50_us']:.0f} µs")
+    if "reference" in firsts:
+        p50 = {row["server"]: row["p50_us"] for row in rows}
+        ratio = p50["reasonry, memory"] / p50["reference"]
+        rows[1]["missed"] = ratio > 1
+        say(
+            f"latency: p50 in memory is {ratio:.2f} of the reference's: target {'MISSED' if ratio > 1 else 'met'}"
+        )
     bare = {"first_20_us": statistics.median(disk), "first_20_best_us": min(disk)}
     return [*rows, dict.fromkeys(rows[0], "") | {"server": "(the disk: writing and syncing 12 KB)"} | bare]
 
@@ -383,7 +392,7 @@ def main() -> int:
             print(f"\n## {part}: {(PARTS[part].__doc__ or '').strip()}\n\n{table(found[part])}")
     if asked.json is not None:
         asked.json.write_text(json.dumps(found, indent=2) + "\n")
-    return 1 if any(row["missed"] for row in found.get("replies", ())) else 0
+    return int(any(row.get("missed") for part in ("replies", "latency") for row in found.get(part, ())))
 
 
 if __name__ == "__main__":
