@@ -48,6 +48,7 @@ PUZZLES_LIKE = ['(', '1/', '9', '= ', '1-1=', 'left: ', '1 + ', '3 * 8 = 25 appl
 # fmt: on
 SHAPES_OF = {
     "read_turn": CALLS,
+    "echo_in reasons": ["a ", "1 "],
     **dict.fromkeys(("read_scores", "read_choice"), VERDICTS_LIKE),
     **dict.fromkeys(("false_equations", "follow", "read_puzzle", "check"), PUZZLES_LIKE),
 }
@@ -76,6 +77,9 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "thinking before it": lambda text: thinking.without_thinking(f"<think>{text}</think>{text}"),
     "balances": thinking.balances,
     "echo_in": lambda text: thinking.echo_in({"answer": text}, text, {"properties": {"answer": {}}}, text),
+    "echo_in reasons": lambda text: thinking.echo_in(
+        [{"reason": f"{word} b"} for word in text.split()], "q", {}, "p"
+    ),
     "repeats_itself": texts.repeats_itself,
     "closes_mark": mark.closes_mark,
     "calls_a_tool": mark.calls_a_tool,

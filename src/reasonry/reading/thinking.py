@@ -147,6 +147,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
         mark: The instruction to mark the answer. A text is an echo if it is three or more successive words of `mark`.
     """
     texts = _texts(value)
+    is_all = {name for name, _ in texts} <= _BESIDE
     for name, text in texts:
         is_answer = name.endswith(("answer", "Answer", "result"))
         is_one_word = not is_answer and text.isalnum()
@@ -154,8 +155,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
             continue
         if any(dots in text for dots in _DOTS) and not "".join(text.split()).strip(".,;…\"'“”`*_-"):
             return text
-        is_beside = name in _BESIDE and any(other not in _BESIDE for other, _ in texts)
-        words = "" if is_beside else _words(text)
+        words = _words(text) if is_all or name not in _BESIDE else ""
         if is_answer and words and words == _words(problem):
             return text
         has_words = " " in words and not any(map(str.isdigit, words))
