@@ -77,7 +77,7 @@ class Spending(Observer):
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
-        """The runs that are active or were cut off, each with its usage before this call."""
+        """The runs that are active or were cut off, each with its usage when its drive began."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -94,7 +94,7 @@ class Spending(Observer):
 
     @property
     def spent(self) -> Usage:
-        """The usage of all runs during this call: ended runs, active runs, and runs that were cut off."""
+        """The usage of all runs since this object was made: ended runs, active runs, and runs that were cut off."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 

@@ -150,7 +150,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     at_ms: int = 0
     """UTC, milliseconds since 1970."""
     from_stage: str | None = None
-    """The stage from which the thought moved. None if the thought stayed."""
+    """The stage from which the thought moved. None if the thought stayed, or if its line had no stage before."""
     is_revision: bool = False
     revises_thought: int | None = None
     branch_from_thought: int | None = None

@@ -142,7 +142,7 @@ class Placement(NamedTuple):
     Attributes:
         head: The state of the session before the thought.
         stages: The stages of the thought, in order.
-        from_stage: The stage from which the thought moves. None if the thought stays.
+        from_stage: The stage from which the thought moves. None if the thought stays, or if its line has no stage yet.
         selected: The branch that the thought selects.
         revised_seq: The `seq` of the revised thought.
     """

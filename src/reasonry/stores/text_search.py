@@ -98,7 +98,9 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
     if index is None:
         return [scan]
     indexed = _Look(index.tables, index.test, index.order, [index.pattern_of(part), low, high, part])
-    return [indexed, scan._replace(test=f"{index.waiting} AND {scan.test}")][: 1 + bool(index.waiting)]
+    if not index.waiting:
+        return [indexed]
+    return [indexed, scan._replace(test=f"{index.waiting} AND {scan.test}")]
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
