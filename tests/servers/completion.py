@@ -1,6 +1,7 @@
 """Answering one completion request: what is said, what it took, when it is sent, what breaks."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,8 +25,8 @@ _LAST_EVENTS = 3
 class ServerState:
     """What a reset of a server puts back: brain, faults, cache and books."""
 
-    def __init__(self, behaviour: Behaviour, reply: Reply | None) -> None:
-        self.behaviour = behaviour
+    def __init__(self, behaviour: Behaviour, reply: Reply | None, hold: threading.Event | None) -> None:
+        self.behaviour, self.hold = behaviour, hold
         self.brain = Brain(behaviour, reply)
         self.faults = FaultPlan(behaviour.faults)
         self.cache = PrefixCache(behaviour.cache_min_tokens, behaviour.cache_block_tokens)
@@ -69,7 +70,7 @@ async def complete(
         state.ledger.settle(call, "answered", asyncio.get_running_loop().time())
 
     if body.get("stream") is True:
-        await _stream(told, speech, state.behaviour.chunk_ms / 1000, settle, exchange)
+        await _stream(told, speech, state, settle, exchange)
     else:
         settle()
         await exchange.send(200, msgspec.json.encode(speech.whole(told)))
@@ -162,12 +163,15 @@ def _late_break(told: Told, speech: Speech) -> Perform:
 
 
 async def _stream(
-    told: Told, speech: Speech, pause_s: float, settle: Callable[[], None], exchange: Exchange
+    told: Told, speech: Speech, state: ServerState, settle: Callable[[], None], exchange: Exchange
 ) -> None:
     await exchange.start_events()
     events = list(speech.events(told))
+    pause_s = state.behaviour.chunk_ms / 1000
     for at, (name, data) in enumerate(events, start=1):
         if at == len(events):
+            while state.hold is not None and not state.hold.is_set():
+                await asyncio.sleep(0.01)
             settle()
         await exchange.write_event(
             data.encode() if isinstance(data, str) else msgspec.json.encode(data), name

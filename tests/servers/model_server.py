@@ -39,6 +39,7 @@ class ModelServer:
 
     Args:
         reply: Answers what the queue does not; called on the server's thread.
+        hold: No streamed reply ends before it is set.
         settings: Those of `Behaviour`.
 
     Attributes:
@@ -46,10 +47,12 @@ class ModelServer:
         model: As a user would write it after `--model`.
     """
 
-    def __init__(self, *, reply: Reply | None = None, **settings: Any) -> None:
-        self._reply = reply
+    def __init__(
+        self, *, reply: Reply | None = None, hold: threading.Event | None = None, **settings: Any
+    ) -> None:
+        self._reply, self._hold = reply, hold
         self._port = 0
-        self._state = ServerState(changed(Behaviour(), settings), reply)
+        self._state = ServerState(changed(Behaviour(), settings), reply, hold)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: web.AppRunner | None = None
         self._stop = asyncio.Event()
@@ -99,7 +102,7 @@ class ModelServer:
             settings: Those of `Behaviour`.
         """
         self._reply = reply or self._reply
-        self._state = ServerState(changed(self._state.behaviour, settings), self._reply)
+        self._state = ServerState(changed(self._state.behaviour, settings), self._reply, self._hold)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -183,7 +186,7 @@ class ModelServer:
     async def _reset_over_http(self, exchange: Exchange) -> None:
         try:
             behaviour = msgspec.json.decode(exchange.body or b"{}", type=Behaviour)
-            self._state = ServerState(behaviour, self._reply)
+            self._state = ServerState(behaviour, self._reply, self._hold)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             await _refuse(exchange, 400, "invalid_request_error", str(error))
         else:

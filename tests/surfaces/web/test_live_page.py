@@ -42,14 +42,24 @@ def looked() -> threading.Event:
     return threading.Event()
 
 
-@pytest.fixture(scope="module")
-def followed() -> threading.Event:
-    """Set when the page follows the run; until then the slow model waits, since answers stream to a reader alone."""
-    return threading.Event()
+class Watched:
+    """What the page has reached of the slow model's run.
+
+    The first reply waits until the page asks for events, the second until it has drawn nodes, which the events alone
+    bring. From then on replies stream, since the run has a reader; none ends before the page has drawn a piece.
+    """
+
+    def __init__(self) -> None:
+        self.opened, self.followed, self.drawn = threading.Event(), threading.Event(), threading.Event()
 
 
 @pytest.fixture(scope="module")
-def server(store: Path, looked: threading.Event, followed: threading.Event) -> Iterator[Serving]:
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture(scope="module")
+def server(store: Path, looked: threading.Event, watched: Watched) -> Iterator[Serving]:
     grow = grower(3)
 
     def reply(request: ChatRequest) -> Any:
@@ -57,15 +67,13 @@ def server(store: Path, looked: threading.Event, followed: threading.Event) -> I
             looked.wait(20)
         return grow(request)
 
-    def rate_at_length(request: ChatRequest) -> Any:
-        followed.wait(20)
-        said = grow(request)
-        # The scores come first and stay in sight for two seconds, until the last word is there.
-        return {**said, "checks": {"1": "sound " * 100}} if "scores" in said else said
+    def reply_when_watched(request: ChatRequest) -> Any:
+        (watched.opened if request.number == 1 else watched.followed).wait(20)
+        return grow(request)
 
     with (
         ModelServer(reply=reply) as usual,
-        ModelServer(reply=rate_at_length, latency_ms=400, chunk_ms=60) as slow,
+        ModelServer(reply=reply_when_watched, hold=watched.drawn) as slow,
     ):
         models = {"REASONRY_MODELS": f"{usual.model},slow={slow.model}", "REASONRY_MODEL": usual.model}
         with serve_in_thread(str(store), environ=models) as started:
@@ -247,24 +255,19 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
 
 
 def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
-    live: Live, server: Serving, followed: threading.Event
+    live: Live, server: Serving, watched: Watched
 ) -> None:
     page = live.open()
-    page.evaluate(
-        """() => {
-            window.pieces = [];
-            const note = ({ target }) => target.matches?.(".piece") && window.pieces.push(target.textContent);
-            const watcher = new MutationObserver((changes) => changes.forEach(note));
-            watcher.observe(document, { subtree: true, childList: true });
-        }"""
-    )
-    run_id = begin(server, HARBOUR, options={"max_depth": 1}, model="slow")
+    run_id = begin(server, HARBOUR, options={"max_depth": 2}, model="slow")
     with page.expect_response(lambda response: response.url.partition("?")[0].endswith(f"{run_id}/events")):
         page.goto(f"{server.url}/#/runs/{run_id}")
-    followed.set()
+    watched.opened.set()
+    page.locator("[role=treeitem] >> nth=2").wait_for()
+    watched.followed.set()
+    page.locator("#waiting .piece", has_text=re.compile('"(scores|thoughts)": ')).first.wait_for()
+    watched.drawn.set()
     page.locator(".status[data-status='answered']").wait_for()
     assert page.locator("#waiting").is_hidden()
-    assert any("scores" in piece for piece in page.evaluate("window.pieces"))
     made = server.client().get(f"/api/runs/{run_id}/page").json()
     nodes = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
     assert sorted(nodes) == sorted(node["id"] for node in made["nodes"])
