@@ -29,7 +29,7 @@ STRATEGY_NAMES = ["direct", "self_consistency(samples=3, stop=full)", "react"]
 
 
 class Uneven(Model):
-    """Breaks down at times, forgets its form at others, and else counts its calls."""
+    """Breaks down when it is asked for a river alone, forgets its form at times, and else counts its calls."""
 
     name = "uneven"
 
@@ -38,7 +38,7 @@ class Uneven(Model):
 
     async def answer(self, question: Any, on_text: Any = None) -> Any:
         self.calls += 1
-        if self.calls % 7 == 0:
+        if question.stage == "answering" and "river" in question.prompt:
             raise ModelError("down", code="provider_auth")
         reply = "<answer>42</answer>"
         if question.stage == "thought":

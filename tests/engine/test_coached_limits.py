@@ -15,6 +15,7 @@ from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
+from reasonry.engine.journal import CALLER, ParticipantNames
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
@@ -156,7 +157,8 @@ async def test_only_as_many_questions_are_handed_out_as_the_calls_cover() -> Non
 async def test_a_question_handed_out_stays_so_when_another_is_asked_again() -> None:
     strategy = STRATEGIES["self_consistency"]
     engines = engine()
-    shown = await Coach(engines).start(order(strategy, strategy.options(), Budget(calls=3)), NOBODY)
+    begun = order(strategy, strategy.options(), Budget(calls=3))
+    shown = await Coach(engines).start(replace(begun, participants=ParticipantNames(CALLER)), NOBODY)
     first, *others = [one["id"] for one in shown["questions"]]
     shown = await record_answers(engines, shown["run_id"], {first: "mumble"}, NOBODY)
     assert [one["id"] for one in shown["questions"]] == others

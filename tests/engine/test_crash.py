@@ -184,8 +184,9 @@ def test_a_run_survives_a_kill_at_every_commit(
     job = Job(path="", model=server.model, options={"steps": steps}, budget=budget)
     whole, kills = everywhere(server, job, folder)
     assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", steps, steps)
-    # One commit accepts the run, one takes each answer; with a limit each call is on disk before it goes out.
-    assert len(kills) == 2 * (1 + steps * (2 if budget.calls else 1))
+    # One commit accepts the run, one takes each answer. With a limit each call is on disk before it goes out, the first
+    # one with the run.
+    assert len(kills) == 2 * (1 + steps + (steps - 1 if budget.calls else 0))
 
 
 VOTE = ("self_consistency", {"samples": 12, "window": 4, "stop": "exact"})
@@ -224,9 +225,9 @@ def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(folder: Pat
         job = Job(path="", model=server.model, strategy=strategy, options=options, budget=Budget(calls=100))
         whole, kills = everywhere(server, job, folder)
         assert (whole["status"], whole["usage"]["calls"], whole["samples_used"]) == ("done", 3, 12)
-        # One commit accepts the run; each of the three requests is written down, and then its answers are, most often
-        # in one commit.
-        assert len(kills) >= 2 * (1 + 2 * 3)
+        # One commit accepts the run with its first request; each of the two others is written down, and so are the
+        # answers of all three, most often in one commit.
+        assert len(kills) >= 2 * (1 + 2 + 3)
 
 
 ELSEWHERE = {"analysis", VOTE[0], SEARCH[0]}

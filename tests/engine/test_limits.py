@@ -15,6 +15,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
 from reasonry.engine.budget_guard import LEAST_ROOM
 from reasonry.engine.coach import Coach
+from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.result import Result
@@ -302,3 +303,22 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
     never_stopped = (await drive(engines, alone, Performers(CountingModel(reply=seven)))).document()
     assert after["votes"] == never_stopped["votes"]
     assert calls + with_more.calls == after["samples_used"]
+
+
+async def test_a_first_call_is_recorded_with_its_run_and_withdrawn_if_it_does_not_go_out() -> None:
+    engine, model = Engine(MemoryStore(), STRATEGIES), CountingModel()
+    for budget, drains, calls in (
+        (Budget(calls=9), False, 1),
+        (Budget(tokens=1), False, 0),
+        (Budget(calls=9), True, 0),
+    ):
+        run_id, opened = await engine.accept(order(LOOP, LOOP.options(steps=1), budget), drive=True)
+        assert len(await engine.store.lines(run_id)) == 2
+        control = Control()
+        if drains:
+            control.drain()
+        async with engine.open(run_id, opened) as driven:
+            result = await driven.drive(Performers(model), control=control)
+        assert (result.usage.calls, model.calls) == (calls, 1)
+        assert (await engine.result(run_id)).usage.calls == calls
+    assert (await resume(engine, run_id, Performers(model))).usage.calls == 1

@@ -17,7 +17,7 @@ from reasonry.core.events import Usage
 from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
-from reasonry.records import JobOptions, RequestKey, now_ms
+from reasonry.records import JobOptions, Line, RequestKey, now_ms
 from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S
@@ -230,13 +230,14 @@ async def test_a_reader_sees_a_line_whose_writer_is_cancelled(folder: Path) -> N
     async with app(folder) as here:
         supervisor, append, intending = Supervisor(here), here.store.append, asyncio.Event()
 
-        async def append_slowly(*arguments: Any, **named: Any) -> None:
-            await append(*arguments, **named)
-            intending.set()
-            await asyncio.sleep(0.05)
+        async def append_slowly(run_id: str, lines: list[Line], *arguments: Any, **named: Any) -> None:
+            await append(run_id, lines, *arguments, **named)
+            if b'"sent"' in lines[0].body:
+                intending.set()
+                await asyncio.sleep(0.05)
 
         here.store.append = append_slowly  # type: ignore[method-assign]
-        run_id, _ = await supervisor.start(here, order(Budget(calls=9), steps=1), Performers(CountingModel()))
+        run_id, _ = await supervisor.start(here, order(Budget(calls=9), steps=2), Performers(CountingModel()))
         reading = asyncio.create_task(read(supervisor, here, run_id))
         await intending.wait()
         await supervisor.cancel(here, run_id)

@@ -81,6 +81,8 @@ class OpenRun:
         """The record of the run, if the last write ended the run."""
         self._thoughts = self.run.skipped.thoughts
         """How many thoughts the session of the run has, as far as this object knows."""
+        self.first_call: Sequence[CallIntended] = ()
+        """The last entry of a run that was just accepted, if the journal has the entry but `run` does not yet."""
         self.awaits_store: Callable[[], bool] = lambda: False
         """Returns whether to retry work while the store is unavailable; see `patiently`."""
 
@@ -191,7 +193,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run in one write, without a drive; see `Stopped`. First lift an earlier end of the run, if any."""
+        """End the run in one write, without a drive; see `Stopped`. If the run has ended, first lift that end."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -199,7 +201,7 @@ class OpenRun:
         await self.write(*lifted, self.run.events[-1])
 
     async def _keep(self) -> None:
-        """Save the folded state once `KEEP_EVERY` lines follow the last checkpoint."""
+        """Save the folded state if at least `KEEP_EVERY` lines follow the last checkpoint."""
         if self.chain.seq - self._kept < KEEP_EVERY:
             return
         if (state := self.run.keep()) is not None:
@@ -323,6 +325,8 @@ class Drive:
         self.effects = InFlight(self.calls)
         self.writing = asyncio.Lock()
         self.deadline: asyncio.Timeout | None = None
+        self.recorded: str | None = None
+        """The id of the effect whose first call is in the journal, until the call goes out."""
 
     @property
     def run(self) -> Run:
@@ -342,6 +346,7 @@ class Drive:
         self.opened.awaits_store = lambda: (
             not (self.control.is_cut or task.cancelling() > bool(self.deadline and self.deadline.expired()))
         )
+        self._fold_first_call()
         try:
             await self._until_a_limit()
         except asyncio.CancelledError:
@@ -359,6 +364,16 @@ class Drive:
             self.opened.awaits_store = lambda: False
             # The calls refer back to the drive, which would otherwise stay in memory until garbage collection.
             del self.calls, self.effects
+
+    def _fold_first_call(self) -> None:
+        first_call, self.opened.first_call = self.opened.first_call, ()
+        for entry in first_call:
+            lines = self.opened.chain.lines([entry])
+            self.run.apply(entry)
+            self.opened.chain.extend(lines)
+            self.recorded, self.effects.intended[entry.id] = entry.id, 1
+            self.watch.note_entry(self.run, lines[0].seq, entry, None)
+            self.watch.note_lines(lines, [entry])
 
     async def _until_a_limit(self) -> None:
         while True:
@@ -511,13 +526,17 @@ class Drive:
             self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _write_unwritten(self) -> None:
+        """Write the events that have arrived. If the recorded first call has not gone out, withdraw it."""
+        withdrawn = [CallIntended(self.recorded, refused=True)] if self.recorded else []
+        self.recorded = None
         async with self.writing:
-            steps = await self._write(self.effects.unwritten[:], unwritten=len(self.effects.unwritten))
+            entries = [*withdrawn, *self.effects.unwritten]
+            steps = await self._write(entries, unwritten=len(self.effects.unwritten))
         for step in steps:
             self.watch.stepped(self.run, step)
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        """Fold and write entries. If another process wrote `Steered` entries first, fold its entries and try again."""
+        """Fold and write entries. If another process wrote `Steered` entries first, fold them and try again."""
         while entries:
             try:
                 return await self._write_next(entries, unwritten)
@@ -571,6 +590,9 @@ class Drive:
         async with self.writing:
             if not refused:
                 self.calls.halt.check()
+                if effect_id == self.recorded:
+                    self.recorded = None
+                    return
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd, refused)])
 
     async def _stop(self, reason: str, detail: str) -> None:

@@ -17,14 +17,16 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ..core.budget import Budget
+from ..core.effects import Ask
 from ..core.events import Closing, Stopped
 from ..core.registry import Registry
 from ..errors import ConflictError, UsageError
 from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id, now_ms
 from . import journal
+from .budget_guard import limits_calls
 from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings
-from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy, rewind
 from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
 from .result import Result, rows_of
@@ -77,7 +79,9 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a new run to the store, without performing effects. If `key` has already begun a run, return that run.
+        """Write a new run to the store, without performing effects. If a run was begun with `key` before, return it.
+
+        If the run is driven at once and its calls are recorded, the same write records its first call.
 
         Args:
             order: The request for the run. `accept` fills in the strategy's version, the time and the fork.
@@ -97,7 +101,8 @@ class Engine:
         row = replace(row, unattended=job is not None, owner=getattr(self.store, "owner", None) or "")
         chain = journal.Chain(run_id)
         ended = [Ended(record_of_run(row, run).pack())] if row.status != "active" else []
-        lines = chain.lines([run.begun, *entries, *ended])
+        first_call = _first_call(run) if drive else []
+        lines = chain.lines([run.begun, *entries, *ended, *first_call])
         job = job and replace(job, carried=trace_context())
         thoughts = self.rows(run.thoughts, 0, run.branches)
         accepted = await self.store.create_run(
@@ -105,8 +110,10 @@ class Engine:
         )
         if accepted != run_id:
             return Accepted(accepted)
-        chain.extend(lines)
-        return Accepted(run_id, self._hold(row, run, chain))
+        chain.extend(lines[: len(lines) - len(first_call)])
+        opened = self._hold(row, run, chain)
+        opened.first_call = first_call
+        return Accepted(run_id, opened)
 
     # -- reading
 
@@ -263,7 +270,7 @@ class Engine:
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run. If other answers to a coached run hold it, wait up to `QUEUE_S` seconds."""
+        """Take the right to drive a run. If another task drives a coached run, wait up to `QUEUE_S` seconds."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
@@ -278,6 +285,13 @@ class Engine:
                     )
                     raise ConflictError(message, retryable=True, **error.details) from error
             await asyncio.sleep(0.02)
+
+
+def _first_call(run: Run) -> list[CallIntended]:
+    """Return the entry for the first call of a new run. The list is empty if the call need not be recorded."""
+    if run.participants.model == CALLER or not limits_calls(run.budget):
+        return []
+    return [CallIntended(pending.id) for pending in run.open_effects if isinstance(pending.effect, Ask)][:1]
 
 
 def _check_steering(row: RunRow, entry: Steered | Stopped) -> None:

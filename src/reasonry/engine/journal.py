@@ -89,7 +89,8 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
     Attributes:
         tokens: The tokens of the most expensive answer so far, since that answer may not be written yet.
         usd: The dollars of the most expensive answer so far.
-        refused: Whether the entry withdraws an earlier entry, because a rate limit made the provider refuse the call.
+        refused: Whether the entry withdraws an earlier entry, because the call did not go out, or because a rate limit
+            made the provider refuse the call.
     """
 
     id: str

@@ -92,3 +92,16 @@ async def test_branches_a_revision_and_a_merge_are_where_they_were_thought() -> 
     assert by_id["t9"].merges == ["t8"]
     assert (by_id["t7"].score, by_id["t8"].score, by_id["t9"].score) == (0.1, 0.9, None)
     assert (by_id["t10"].state, by_id["t8"].state, by_id["t7"].state) == ("answer", "on_path", "expanded")
+
+
+@pytest.mark.anyio
+async def test_a_branch_named_like_the_root_is_merged_only_where_a_thought_says_so() -> None:
+    call = {"thought": "A step.", "total_thoughts": 3, "next_thought_needed": True}
+    async with App("memory") as app:
+        sessions = app.sessions()
+        first = await sessions.think({**call, "thought_number": 1})
+        named = {**call, "session_id": first["session_id"], "branch_from_thought": 1}
+        await sessions.think({**named, "thought_number": 2, "branch_id": "root"})
+        await sessions.think({**named, "thought_number": 3, "branch_id": "other"})
+        page = await find_page(app, "last")
+    assert [node.merges for node in page.nodes] == [[], [], [], []]
