@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.blocks.programs import program_in
+from reasonry.blocks.programs import output_of, program_in
+from reasonry.core.events import Failed
 from reasonry.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +94,7 @@ async def test_a_sandbox_that_cannot_start_is_no_error_of_the_program_and_is_tol
     result = await run("```python\nprint(6 * 7)\n```")
     assert (result.outcome, result.termination.code) == ("error", "sandbox_unavailable")
     assert any("1 of the programs could not be run" in warning for warning in result.warnings)
+
+
+def test_a_program_that_never_ran_has_an_error_even_if_its_failure_says_nothing() -> None:
+    assert output_of(Failed("cancelled", "")).error

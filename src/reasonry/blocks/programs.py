@@ -121,7 +121,7 @@ class ProgramOutput(Struct, frozen=True):
 def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
     """Convert the result of the sandbox tool to the output of the program."""
     if isinstance(returned, Failed):
-        return ProgramOutput(error=returned.message)
+        return ProgramOutput(error=returned.message or "it did not run")
     if isinstance(returned.value, str):
         return ProgramOutput(returned.value)
     document: Mapping[str, Any] = returned.value or {}

@@ -125,14 +125,14 @@ def split_tools(spec: str) -> tuple[str, list[str]] | None:
 
 
 def _run_file(path: Path) -> ModuleType:
-    name = f"_reasonry_tools_{path.stem}"
+    name, folder = f"_reasonry_tools_{path.stem}", str(path.parent.resolve())
     found = importlib.util.spec_from_file_location(name, path)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     # Dataclasses look up their module by name, and a script expects to import its neighbor files.
     sys.modules[name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
+    sys.path.insert(0, folder)
     try:
         found.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -141,7 +141,8 @@ def _run_file(path: Path) -> ModuleType:
             f"{path} cannot be loaded: {type(error).__name__}: {error}", option="tools", file=str(path)
         ) from error
     finally:
-        sys.path.remove(str(path.parent.resolve()))
+        if folder in sys.path:
+            sys.path.remove(folder)
     return module
 
 

@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a value such as `1h`. The message names the option's unit and may suggest a number."""
+    """Build the error for a value that is not a number, such as `1h`. The message may suggest a number to use."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
@@ -126,17 +126,18 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
     """Parse the NAME=VALUE values of the option `--kind`. A repeated NAME is an error."""
     values: dict[str, str] = {}
     for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or not name.strip():
+        written, equals, value = option.partition("=")
+        name = written.strip()
+        if not equals or not name:
             raise UsageError(f"--{kind} must be {form}, got {option!r}", option=option)
         if name in values:
             raise UsageError(f"{kind} {name} is given twice", option=name)
-        values[name.strip()] = value
+        values[name] = value
     return values
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Read the file in each value STRATEGY.STAGE=FILE. Return a mapping from STRATEGY.STAGE to the text of the file."""
+    """Read the file that each STRATEGY.STAGE=FILE value names. Map each STRATEGY.STAGE to the text of its file."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import msgspec
 from cyclopts import Group, Parameter
@@ -31,7 +31,7 @@ from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
 from .parameters import Options, Prompts, Strategy, WholeNumber, read_instant
-from .settings import RunSettings
+from .settings import RunSettings, T
 
 LineStrategy = Annotated[Strategy, Parameter(help="The strategy of lines that name no strategy.")]
 MAX_FILE_BYTES: Final = 1 << 28
@@ -41,8 +41,6 @@ TOGETHER: Final = 100
 """How many runs are read in one pass."""
 PATIENCE_S: Final = 60
 """Seconds to wait for a store that restarts. A restart should not end a batch that has run for hours."""
-
-T = TypeVar("T")
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,7 +126,11 @@ def submit(
             await _persist(lambda: note_who_drives(app, here=True))
         counts, shown = Counter[str](), time.monotonic()
         async with AsyncExitStack() as opened:
-            out = opened.enter_context(results.open("w", 1, encoding="utf-8")) if results else None
+            out = (
+                opened.enter_context(results.open("w", 1, encoding="utf-8", newline="\n"))
+                if results
+                else None
+            )
             async for row in await opened.enter_async_context(aclosing(drive_to_end(app, lines))):
                 counts[row.outcome or row.status] += 1
                 if out is not None:
@@ -199,7 +201,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs when it has ended. Drive the runs here unless a server runs or PostgreSQL is used."""
+    """Yield each run when it has ended. If no server runs and the store is not PostgreSQL, drive the runs here."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:

@@ -57,9 +57,9 @@ def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=problem, state=state)
     nodes = {ROOT: root, **read_part(lambda: _draft_nodes(document, abouts), {})}
     for found in read_part(lambda: [_iteration_nodes(document, each) for each in document["iterations"]], []):
-        ids = [node.id for node in found]
-        if len({*ids}) == len(ids) and nodes.keys().isdisjoint(ids):
-            nodes |= zip(ids, found, strict=True)
+        added = {node.id: node for node in found}
+        if len(added) == len(found) and nodes.keys().isdisjoint(added):
+            nodes |= added
     return nodes
 
 
@@ -141,7 +141,7 @@ def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNod
     asked = (about.partition("/")[0] for about in abouts if about)
     for name in sorted(dict.fromkeys([*known, *asked]), key=_number):
         draft, kind = known.get(name, {}), name.partition("-")[0]
-        answer, inside = draft.get("answer"), draft.get("inside")
+        answer = draft.get("answer")
         is_open = answer is None and draft.get("dropped") is None
         why = None if is_open and is_active(document) else _why_uncounted(draft, leader)
         node = nodes[name] = _node(
@@ -153,28 +153,27 @@ def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNod
             why=why,
             score_text=answer or "",
         )
-        if inside:
-            nodes |= _nodes_inside(node, inside, answer, is_open=is_open)
+        if draft.get("inside"):
+            nodes |= _nodes_inside(node, draft, is_open=is_open)
     return nodes
 
 
-def _nodes_inside(
-    draft: PageNode, inside: Document, answer: str | None, *, is_open: bool
-) -> dict[str, PageNode]:
+def _nodes_inside(above: PageNode, draft: Document, *, is_open: bool) -> dict[str, PageNode]:
     """Return the nodes of a draft's inner run, below the draft. A node that is not dropped gets the draft's state."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
-    root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
+    inside = {**draft["inside"], **over, "answer": draft.get("answer")}
+    root, *found = first_nodes(inside, "", ()).values()
     for node in found:
-        node.parent = draft.id if node.parent == root.id else f"{draft.id}/{node.parent}"
-        node.id, node.label = f"{draft.id}/{node.id}", f"{draft.label} · {node.label}"
+        node.parent = above.id if node.parent == root.id else f"{above.id}/{node.parent}"
+        node.id, node.label = f"{above.id}/{node.id}", f"{above.label} · {node.label}"
         if node.state != "dropped":
-            node.state, node.why = draft.state, draft.why
+            node.state, node.why = above.state, above.why
     return {node.id: node for node in found}
 
 
 def _why_uncounted(draft: Document, leader: str | None) -> Any:
-    """Return the reason why a draft of an ended run does not support the leading answer. If it does, return None."""
+    """Return the reason why a draft does not support the leading answer. If the draft supports it, return None."""
     if not draft:
         return PageReason("cancelled", "the run did not wait for it to its end")
     if (dropped := draft.get("dropped")) is not None:
@@ -188,15 +187,12 @@ def votes_of(document: Document) -> list[PageVote]:
     """Return the votes in a result document. The run's answer leads. If it has no votes, the first answer leads."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
+    voters = [draft for draft in _drafts_of(document) or () if not draft.get("improves")]
     shown = [
         {
             "answer": answer,
             "count": count,
-            "nodes": [
-                draft["id"]
-                for draft in _drafts_of(document) or ()
-                if draft.get("vote") == answer and not draft.get("improves")
-            ],
+            "nodes": [draft["id"] for draft in voters if draft.get("vote") == answer],
             "leads": answer == leader,
         }
         for answer, count in votes.items()
@@ -288,14 +284,15 @@ def add_thoughts(
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return the id of the node that a thought's member `seq` refers to. Without this member, use `number`."""
+        """Return the id of the node that a thought refers to by the member named `seq` or, failing that, `number`."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 
     for thought in thoughts:
         name, branch, number = f"t{thought['seq']}", thought.get("branch_id") or "", thought["thought_number"]
         parent = ends.get(branch) or refers_to(thought, "branch_from_seq", "branch_from_thought") or ends[""]
-        data, merged = thought.get("data") or {}, ends.get(thought.get("merge_branch", root))
+        data, merge = thought.get("data") or {}, thought.get("merge_branch")
+        merged = ends.get(merge) if merge else None
         score = thought.get("score", data.get("score"))
         score = score if isinstance(score, int | float) else None
         at, before = instant_ms(thought["at"], 0) - begun_at_ms if "at" in thought else None, nodes[parent]
