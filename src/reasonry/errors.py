@@ -39,7 +39,7 @@ class ReasonryError(Exception):
 
     @property
     def is_operators(self) -> bool:
-        """Whether the error names a file or a package of the operator, so that other callers must not see the error.
+        """Whether only the operator may see the error, because it names one of the operator's files or packages.
 
         An error about a strategy from a package is not hidden, since the caller named the strategy.
         """

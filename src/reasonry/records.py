@@ -9,13 +9,11 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
 from .errors import NotFoundError, UsageError
-
-T = TypeVar("T")
 
 DAY_MS = 86_400_000
 RETRY_S = 0.25
@@ -110,7 +108,7 @@ class RequestKey(Struct, frozen=True):
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Build the record of a request. It stores only a digest of the key, since clients put secrets into keys."""
+        """Build the record of a request. Clients put secrets into keys, so the record has only a digest of the key."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -361,7 +359,7 @@ class SessionView(Protocol):
         ...
 
     def find_text(self, text: str, count: int) -> int | None:
-        """Return the number of the oldest of the latest `count` thoughts that has this text, or None."""
+        """Search the latest `count` thoughts for this text. Return the number of the oldest match, or None."""
         ...
 
     def other(self, session_id: str) -> SessionView:
@@ -436,7 +434,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return a page of thoughts in call order. `first` and `last` limit `number`. Branch `""` is the main line."""
+        """Return a page of thoughts numbered `first` to `last`, in call order. The branch `""` is the main line."""
         ...
 
     async def search_thoughts(
@@ -620,7 +618,7 @@ async def find_id(
     """
     if not may_be_short(text):
         return text
-    found = await begins_with(text if text == LAST else text.lower(), _SHOWN + 1)
+    found = await begins_with(text.lower(), _SHOWN + 1)
     if text in found:
         return text
     if text == LAST:

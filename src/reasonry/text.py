@@ -1,4 +1,4 @@
-"""Escape, shorten and match texts from models and users, and find the names that such a text means.
+"""Escape, shorten and compare texts from models and users, and match such texts to known names.
 
 Text that is shown as Markdown keeps its lists, headings, emphasis and fenced code; its links, images and tags become
 plain text. Patterns compile at first use, since compiling all patterns takes longer than many commands.
@@ -46,12 +46,12 @@ _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def inert(text: str) -> str:
-    r"""Replace each character of `UNSEEN` with an escape such as `\u202e` or `\U000e0041`."""
+    r"""Replace each invisible character (`UNSEEN`) with an escape such as `\u202e` or `\U000e0041`."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:
-    r"""Replace each character of `UNSEEN` in JSON text with a `\u` escape of JSON."""
+    r"""Replace each invisible character (`UNSEEN`) in JSON text with a `\u` escape of JSON."""
     return _UNSEEN.sub(_escape, text)
 
 
@@ -127,7 +127,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Return a text as one line of at most `width` characters, with the characters of `UNSEEN` escaped."""
+    """Return a text as one line of at most `width` characters, with invisible characters escaped."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
@@ -186,7 +186,7 @@ def plain_name(key: str) -> str:
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
-    """Return the object whose name fits a spelling. If no object or more than one object fits, return None."""
+    """Return the object whose name matches the spelling `written`. If none or several match, return None."""
     if written in named:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
@@ -200,7 +200,7 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
 
 
 def find_name(written: str, names: Iterable[str]) -> str | None:
-    """Return the name that fits a spelling. If no name or more than one name fits, return None."""
+    """Return the name that matches the spelling `written`. If none or several match, return None."""
     return find_named(written, {name: name for name in names})
 
 
@@ -221,7 +221,7 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
 
 
 def did_you_mean(written: str, names: Iterable[str], heading: str = "") -> str:
-    """Return a suggestion to append to an error about an unknown name. It begins with a space, or is empty.
+    """Return a suggestion for an error about an unknown name. The suggestion begins with a space, or is empty.
 
     Args:
         heading: The words before a list of all names, such as `Its options`. The list appears if no name is similar.

@@ -1,1 +1,1 @@
-"""The composition root: requests for runs, rights, and the wiring of settings into a store and an engine."""
+"""The composition root: run requests, rights, and the wiring of settings into a store and an engine."""

@@ -131,7 +131,7 @@ class ResumeRun(OneRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return the recorded budget with the limits that this call names. A coached run has no limit on dollars."""
+        """Return `recorded`, updated with the limits that this call names. A coached run has no limit on dollars."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 
@@ -151,7 +151,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def budget_after(self, recorded: Budget) -> Budget | None:
-        """Return the recorded budget with the limits that this call names. If the call names no limit, return None."""
+        """Return `recorded`, updated with the limits that this call names. If the call names no limit, return None."""
         limits = named_limits(self)
         return structs.replace(recorded, **limits) if limits else None
 

@@ -1,4 +1,4 @@
-"""Find and read runs for agents, as JSON documents of limited size.
+"""Find runs, and return them to agents as JSON documents of limited size.
 
 A page has limits on entries and characters. A shortened text says that it is shortened.
 """
@@ -81,7 +81,7 @@ def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
 
 
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
-    """Return a run and a page of its thoughts and questions. The page begins at the same position in both lists.
+    """Return a run, a page of its thoughts and a page of its questions. Both pages begin at the same position.
 
     Raises:
         NotFoundError: There is no such run.

@@ -90,7 +90,7 @@ class AllowList(Struct, frozen=True):
         return text
 
     def complete_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the listed names to a tool's input schema. Remove `tools` or `documents` if none are listed."""
+        """Add the listed names to a tool's input schema. If no tools or documents are listed, remove that argument."""
         verifiers = list(self.verifiers)
         arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
         either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
@@ -119,7 +119,7 @@ class AllowList(Struct, frozen=True):
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the values of tools or documents for these names.
+        """Return the values that `names` stand for in the operator's list of tools or documents.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.

@@ -157,7 +157,7 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order with `problem_after`, `equip` and `order`. Nothing is written or paid."""
+        """Turn a request into an order: call `problem_after`, `equip` and `order`. Nothing is written or paid for."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -308,7 +308,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open a run's participants: `named`, missing ones from its record, and the strategies' built-in tools."""
+        """Open a run's participants: those in `named`, the others as recorded, and the strategies' built-in tools."""
         equipped = Participants()
 
         def open_all() -> Performers:

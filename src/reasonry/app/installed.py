@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield the strategy as read back from each form of export: mapping, mapping without descriptions, table."""
+    """Yield the strategy read back from each export: a mapping, a mapping without descriptions, and a table."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):

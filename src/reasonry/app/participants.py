@@ -80,7 +80,7 @@ class Participants(Struct, frozen=True, kw_only=True):
         return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
-        """Check that all required tools are present.
+        """Check that the participants have every tool in `names`.
 
         Raises:
             UsageError: A tool is missing.
@@ -129,7 +129,7 @@ class PerformerPool:
         )
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the name of the default model of the environment for a problem, if there is one."""
+        """Return the name of the environment's default model for a problem. If there is none, return None."""
         from ..models.choose import default_model
 
         try:
@@ -282,7 +282,7 @@ class PerformerPool:
     # -- reopening
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """If the participants lack tools and documents, add recorded tools and documents that the operator listed."""
+        """If `participants` names no tools or documents, add recorded tools and documents that the operator listed."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants

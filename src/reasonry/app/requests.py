@@ -1,4 +1,4 @@
-"""Turn a request for a run into an order. All checks happen before anything is written or paid."""
+"""Turn a request for a run into an order. All checks happen before anything is written or paid for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield warnings about a run, and perhaps empty texts. Raise UsageError if the run cannot work."""
+    """Yield warnings about a run. The caller skips empty texts. Raise UsageError if the run cannot work."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

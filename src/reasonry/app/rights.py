@@ -1,4 +1,4 @@
-"""The rights of callers: the operator may name any part, but agents and HTTP requests only parts on the allow list."""
+"""The rights of callers: the operator may name any part; agents and HTTP requests may name only listed parts."""
 
 import logging
 from collections.abc import Generator
@@ -35,7 +35,7 @@ class Rights:
         return bool(self.allowed.models) or is_configured(self.pool.environ)
 
     def model(self, name: str) -> str:
-        """Return the model with this name, as the operator wrote it.
+        """Return the value of `--model` that the operator wrote for the model `name`.
 
         Raises:
             UsageError: The name is not listed.

@@ -41,11 +41,6 @@ class Action(Struct, frozen=True):
     arguments: Annotated[dict[str, Any], Meta(description="Its arguments, by name.")] = {}
 
     @property
-    def data(self) -> dict[str, Any]:
-        """The call as data in the requested form."""
-        return {"tool": self.tool, "arguments": self.arguments}
-
-    @property
     def text(self) -> str:
         """The call in one line. Equal calls have equal lines."""
         return f"{self.tool} {msgspec.json.encode(self.arguments, order='deterministic').decode()}"

@@ -45,7 +45,7 @@ _RULED: Final[dict[str, Event]] = {
 
 
 class Explored(Struct, frozen=True):
-    """The result of `explore`: broken laws with their paths (shortest first), edges that no path took, and counts."""
+    """The result of `explore`: broken laws with paths (shortest first), untaken edges, and the size of the walk."""
 
     faults: tuple[str, ...]
     untaken: tuple[tuple[str, str], ...]

@@ -213,7 +213,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def places(self) -> dict[tuple[str, str], str]:
-        """Maps each pair of a problem's id and a strategy to the session id of its run."""
+        """Maps each pair (problem id, strategy) to the session id of the pair's run."""
         places = ((str(item.id), name) for item in self.items for name in self.strategies)
         return dict(zip(places, self.keys, strict=True))
 
@@ -333,7 +333,7 @@ def cost_of(rows: Sequence[Standing]) -> str:
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
-    """Return sentences that say which strategies are significantly worse than the best, and which are not (rule 1)."""
+    """Return sentences that say which strategies are significantly worse than the best, and which are not."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []

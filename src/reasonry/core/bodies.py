@@ -7,10 +7,8 @@ Rule 2: the machine keeps only data between two answers. It replays the body fro
         unbounded loop returns `stay` after each round, or goes to the next stage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 
@@ -84,7 +82,7 @@ class Request(Struct, frozen=True, gc=False):
     give_failures: bool = False
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
 
-    def __iter__(self) -> Generator[Request, Any, Answers]:
+    def __iter__(self) -> Generator[Self, Any, Answers]:
         """Support `yield from`, so that type checkers know the type of the answers. A plain `yield` returns `Any`."""
         return (yield self)
 
@@ -117,7 +115,7 @@ def request(
 
 
 def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask concurrently. `yield from` returns the replies, each of the type `reply`, or raises the first failure."""
+    """Ask questions concurrently. `yield from` returns replies of the type `reply`, or raises the first failure."""
     values = [answer.value for answer in (yield request(state, *items))]
     if other := next((value for value in values if not isinstance(value, reply)), None):
         raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
@@ -125,7 +123,7 @@ def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Requ
 
 
 class EffectFailed(Exception):
-    """Raised at a yield for the first failed effect. If the body does not catch it, the run ends with `failure`."""
+    """Raised at a yield for the first failed effect. If the body does not catch this exception, the run fails."""
 
     def __init__(self, failure: Failed) -> None:
         super().__init__(failure.message)

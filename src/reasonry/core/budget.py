@@ -8,10 +8,8 @@ limit, unless concurrent calls use more than twice their estimates.
 Rule 3: a refusal is data (`Refusal`), not an exception. So a run that reaches its limit ends without an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta, Struct
@@ -76,7 +74,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 class Refusal(Struct, frozen=True):
-    """The refusal of a call: the termination reason, and whether the call may fit once unfinished calls have ended."""
+    """A refused call: the termination reason, and whether the budget may allow the call after unfinished calls end."""
 
     reason: str
     detail: str
@@ -103,7 +101,7 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return how many samples, at most `samples`, one request may have under rule 2. The result is at least 1.
+        """Return how many samples, from 1 to `samples`, fit the budget even at twice their estimated usage (rule 2).
 
         If tokens or dollars are limited, the result is 1 until the usage of a first call is known.
         """
@@ -116,11 +114,11 @@ class Ledger(Struct, frozen=True):
             samples = min(samples, int(room / each)) if each else samples
         return max(1, samples)
 
-    def reserve(self, estimate: Usage) -> Ledger | Refusal:
+    def reserve(self, estimate: Usage) -> Self | Refusal:
         """Return a ledger that reserves the estimate, or a refusal that names the limit which leaves no room."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
-            return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
+            return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}")
         for reason, limit, whole, count in self._limits():
             spent = count(self.spent)
             if spent >= limit:
@@ -132,21 +130,21 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return a refusal if the usage so far plus `coming`, the usage of replies that stream in, exceeds a limit."""
+        """Return a refusal if the usage so far and the usage `coming` of streaming replies together exceed a limit."""
         for reason, limit, whole, count in self._limits():
             if count(self.spent + coming) > limit:
                 return Refusal(reason, f"the limit of {whole} was exceeded by a reply, which was cut off")
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield (reason, limit minus `kept`, limit as text, measure of usage) for each limit on tokens or dollars."""
+        """Yield (reason, limit minus `kept`, limit as text, measuring function) for each limit on tokens or dollars."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
         if usd is not None:
             yield "max_usd", usd - (self.kept.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
 
-    def settle(self, estimate: Usage, actual: Usage) -> Ledger:
+    def settle(self, estimate: Usage, actual: Usage) -> Self:
         """Return a ledger in which the actual usage replaces the reserved estimate."""
         returned = Usage(-estimate.calls, -estimate.tokens, usd=estimate.usd and -estimate.usd)
         return replace(
@@ -158,7 +156,7 @@ class Ledger(Struct, frozen=True):
 
 
 def larger_usage(first: Usage, second: Usage) -> Usage:
-    """Return an estimate that covers both calls. If the second call reported no usage, return the first usage."""
+    """Return an estimate that covers `first` and `second`. If `second` has no tokens and no price, return `first`."""
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]

@@ -4,10 +4,8 @@ An effect does not say whether a model, the calling agent or a person at a termi
 is an event; see `events`.
 """
 
-from __future__ import annotations
-
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -87,35 +85,33 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
 
     def spelled_out(
         self, *, reasons: bool = False, has_fields: bool = False, takes_tools: bool = False
-    ) -> Ask:
-        """Adapt the question to its receiver. Unless native tools are sent, `prompt` becomes the whole question.
+    ) -> Self:
+        """Adapt the question to its receiver. If no native tools are sent, put the whole question into `prompt`.
 
         Args:
             reasons: Whether the receiver reasons by itself before it replies.
             has_fields: Whether the receiver submits fields, like a coached agent. If not, a marked reply is free text.
             takes_tools: Whether the receiver accepts native tools. Otherwise `by_hand` describes the tools.
         """
-        step_by_step = "" if reasons else self.step_by_step
-        mark = "" if has_fields else self.mark
         put = replace(
             self,
-            mark=mark,
-            step_by_step=step_by_step,
+            mark="" if has_fields else self.mark,
+            step_by_step="" if reasons else self.step_by_step,
             form=self.form if has_fields or not self.mark else None,
         )
         if self.tools and takes_tools:
             return put
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
-    def with_prompt(self, text: str, problem: str) -> Ask:
-        """Replace the text with a user's prompt, but keep `mark`. Keep `task` only if the prompt has `{prompt}`."""
+    def with_prompt(self, text: str, problem: str) -> Self:
+        """Replace the question with a user's prompt `text`. Keep `mark`. If `text` has `{prompt}`, keep `task` too."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
-    def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text. If the new text begins or ends with an old part, keep that part in its own field."""
+    def in_other_words(self, text: str) -> Self:
+        """Replace the whole question with `text`. An old part that begins or ends `text` stays in its own field."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

@@ -126,7 +126,7 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
 
 
 class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
-    """The run must answer from its results so far, since a limit leaves room for one last question only."""
+    """The run must answer from its results so far, since a limit leaves room for only one more question."""
 
     reason: str
     detail: str = ""
@@ -174,7 +174,7 @@ class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_o
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
-    """An `Answered` that was read into the stage's form. The machine creates this event. Journals do not contain it."""
+    """An `Answered` event, read into the stage's form. Only the machine creates a `Reply`. Journals contain none."""
 
     value: Any
     text: str

@@ -126,7 +126,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
 def _parts(
     value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (path, value, schema) for each nested schema that the value itself or one of its parts must fit."""
+    """Yield each nested schema with the value or part that must fit this schema, as (path, value, schema)."""
     if "$ref" in schema:
         yield path, value, _resolve(schema["$ref"], root)
     yield from ((path, value, part) for part in schema.get("allOf", ()))

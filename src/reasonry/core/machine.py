@@ -106,7 +106,7 @@ Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats a recorded reading, or raises `strategy_changed` if the stage rejects it."""
+    """Return a reader that repeats a recorded reading or, if the stage rejects the value, raises `strategy_changed`."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type
@@ -138,7 +138,7 @@ class Reached(Struct, gc=False):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Replay a stage's body with its answers. Omit the thoughts of answered yields, which are already recorded.
+    """Replay a stage's body with the answers in `rounds`. The result has only thoughts that are not recorded yet.
 
     Raises:
         ConflictError: `strategy_changed`: the body's request differs from the recorded request.
@@ -270,7 +270,7 @@ def advance(
     read: Reader,
     strategies: Registry | None = None,
 ) -> Step:
-    """Apply one event and proceed to the next request or the end.
+    """Apply one event, and proceed to the next request or to the end of the run.
 
     Args:
         effect_id: The id of the effect that the event settles. None for `Stopped` and `Closing`.
@@ -358,20 +358,18 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make effects pending. Return whether the stage can continue at once, because its child runs have ended."""
+        """Make the requested effects pending. Return whether child runs ended at once, so the stage can continue."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
         has_children = False
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
-                limit = effect.max_output_tokens or stage.max_output_tokens
-                by = self.before.by if effect.by == "writer" else effect.by
                 effect = replace(
                     effect,
                     form=effect.form or stage.form,
-                    max_output_tokens=limit,
-                    by=by,
+                    max_output_tokens=effect.max_output_tokens or stage.max_output_tokens,
+                    by=self.before.by if effect.by == "writer" else effect.by,
                     retries=0 if closing else effect.retries,
                     wants_value=effect.wants_value or self.strategy.wants_value,
                 )
@@ -393,13 +391,12 @@ class _Execution:
     def _open_child(self, waiting: Pending, siblings: int) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
         inner = resolve(waiting.effect.strategy, self.strategies, code="strategy_unknown")
-        by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
         step = begin(
             inner,
             waiting.effect.problem,
             read_options(inner, waiting.effect.options),
             strategies=self.strategies,
-            by=by,
+            by=self.before.by if waiting.effect.by == "writer" else waiting.effect.by,
             prompts=self.before.prompts,
             rounds=self.rounds,
             calls_left=None if self.calls_left is None else self.calls_left // siblings,
@@ -531,7 +528,7 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Close the child runs. If none can close, close the run itself. Return None if the run cannot close either."""
+        """Close every child run that can close. If none can, close this run. If this run cannot close, return None."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
         for place, waiting in enumerate(open_before):
@@ -595,7 +592,6 @@ def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, 
 
 
 def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
-    """Return the conclusion of a closed run. Its reason is the limit that closed the run."""
     certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
     detail = conclusion.detail if conclusion.answer is None else ""
     detail = "; ".join(filter(None, (closing.detail, detail)))

@@ -28,7 +28,7 @@ class Unreadable(Struct, frozen=True):
     """The reason why a reply cannot be used. The next question states the reason.
 
     Attributes:
-        is_doubt: Whether the reader prefers another try, but accepts this reply at the last try.
+        is_doubt: Whether the reader prefers another try, but accepts this reply on the last try.
         is_unmarked: Whether the reply is text without a mark around its answer.
         in_part: The usable part: its value, and the name of the method that read it. The last try accepts this part.
     """

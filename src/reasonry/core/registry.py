@@ -76,7 +76,7 @@ def strategies_at_hand(registry: Registry) -> Registry:
 
 
 def strategy_names(registry: Registry) -> list[str]:
-    """Return all names, plugins included."""
+    """Return the names of all strategies, plugins included."""
     return [*registry.at_hand, *registry.others] if isinstance(registry, LazyRegistry) else list(registry)
 
 

@@ -5,12 +5,10 @@ Rule 2: a stage's body is one pure generator function of the state; see `bodies`
 Rule 3: a stage with one outgoing edge needs no body. In a driven strategy, a stage with several edges has a body.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, Final, Generic, TypedDict, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypedDict, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -26,7 +24,7 @@ O = TypeVar("O", bound=Struct)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named value of a stage's thoughts, in guided use.
+    """A named value that a thought of a stage carries in guided use.
 
     Args:
         schema: The JSON schema of the value, with a `description`.
@@ -39,7 +37,7 @@ class Field:
     check: Callable[[Any], Iterator[str]] | None = None
 
     @classmethod
-    def mandatory(cls, name: str, kind: str, description: str, **more: Any) -> Field:
+    def mandatory(cls, name: str, kind: str, description: str, **more: Any) -> Self:
         """Build a field that each thought of the stage must have.
 
         Args:
@@ -50,7 +48,7 @@ class Field:
         return cls(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
 
     @classmethod
-    def optional(cls, name: str, kind: str, description: str, **more: Any) -> Field:
+    def optional(cls, name: str, kind: str, description: str, **more: Any) -> Self:
         """Build a field that a thought of the stage may omit. The arguments are the same as for `mandatory`."""
         return replace(cls.mandatory(name, kind, description, **more), required=False)
 
@@ -257,7 +255,7 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the stage's phase or, after the run has ended, `completed` or `error`. Empty if the stage has none."""
+        """Return the stage's phase or, after the run has ended, `completed` or `error`. Without a phase, return ""."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase

@@ -48,12 +48,11 @@ def _schema(reply: Any) -> bytes:
             return {"type": "object"}
         if name:
             return inline(parts[name], (*inside, name))
-        kept = {
-            key: value
+        return {
+            key: inline(value, inside)
             for key, value in node.items()
             if key != "$defs" and not (isinstance(value, dict) and value.get("unasked"))
         }
-        return {key: inline(value, inside) for key, value in kept.items()}
 
     return msgspec.json.encode(inline(schema))
 

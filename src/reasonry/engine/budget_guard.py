@@ -112,10 +112,10 @@ class BudgetGuard:
             self.changed.set()
 
     async def catch_up(self) -> None:
-        """Read how much other processes have spent, if they share the limit. In the base class, do nothing."""
+        """Read how much other processes that share this limit have spent. In the base class, do nothing."""
 
     def describe(self, refusal: Refusal) -> Refusal:
-        """Return a refusal with the reason and the detail that fit this guard. In the base class, change nothing."""
+        """Return a refusal whose reason and detail fit this guard. In the base class, return `refusal` unchanged."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
@@ -124,7 +124,7 @@ class BudgetGuard:
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
-        """Reserve the estimated usage of one request. Wait while unfinished calls may still leave room for the request.
+        """Reserve the estimated usage of one request. If there is no room yet, wait for unfinished calls to free some.
 
         Raises:
             BudgetExhausted: The budget does not cover the request.
@@ -146,7 +146,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return a question whose token limit is lowered if the budget leaves fewer tokens for each reply."""
+        """Return the question, with a lower token limit if the budget leaves fewer tokens for each reply."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -174,7 +174,7 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens are left for each reply if `own_tokens` are reserved for this question.
+        """Return how many tokens are left for each reply. `own_tokens` are already reserved for this question.
 
         Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """

@@ -221,7 +221,7 @@ class Calls:
             mine.set()
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Drawn:
-        """Send a request, and retry the request while it may succeed later. If no retry helps, return `Failed`."""
+        """Send a request, and retry it after failures that may be temporary. If no retry succeeds, return `Failed`."""
         attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow a call. A limit that processes share counts the call until `held` closes."""
+        """Wait until the rate limits allow a call. A limit shared by processes counts the call until `held` closes."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
@@ -506,7 +506,7 @@ def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
 
 
 class Batch:
-    """Merges equal questions into one request if their tasks start in one turn of the event loop, as in each round."""
+    """Merges equal questions into one request if their tasks start in the same turn of the event loop."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | Failed | bool]]] = {}

@@ -61,7 +61,7 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Record answers. Return the next questions in the format of `start`, and newly `refuted` thoughts, if any.
+        """Record answers. Return the next questions in the format of `start`, plus newly refuted thoughts as `refuted`.
 
         Args:
             answers: {id: answer}, or another shape that `read_answers` accepts. An answer is text, or data that fits
@@ -81,13 +81,12 @@ class Coach(Struct, frozen=True):
             waiting = equal_questions(handed)
             forms = {name: _form_of(equal[0]) for name, equal in waiting.items()}
             events = _events(opened.run, handed, read_answers(answers, forms))
-            taken = dict(events)
             answered = {
-                name: equal for name, equal in waiting.items() if any(each.id in taken for each in equal)
+                name: equal for name, equal in waiting.items() if any(each.id in events for each in equal)
             }
             known = compact_questions(answered)[1] if self.brief and answered and not says_all else None
             performers = await open_performers(opened.run)
-            refused = await opened.take_answers(events, refusing=True)
+            refused = await opened.take_answers([*events.items()], refusing=True)
             shown = await self.proceed(opened, performers, known)
             if wrong := _proved_wrong(opened.run, opened.run.snapshot.state):
                 earlier = _proved_wrong(opened.run, before)
@@ -209,23 +208,20 @@ def _form_of(pending: Pending) -> dict[str, Any]:
     return pending.effect.form or {"type": "string"}
 
 
-def _events(
-    run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]
-) -> list[tuple[str, Answered]]:
+def _events(run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]) -> dict[str, Answered]:
     """Turn answers to handed-out questions into events, in the order in which the questions were asked."""
     if not answers:
-        return []
+        return {}
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
     effects = {pending.id: pending.effect for pending in handed}
-    asked = {effect_id: number for number, effect_id in enumerate(effects)}
     at_ms = max(run.snapshot.at_ms, now_ms() - run.begun.created_at_ms)
-    events: list[tuple[str, Answered]] = []
+    events: dict[str, Answered] = {}
     for effect_id, text in answers:
-        if effect_id not in asked or effect_id in {answered for answered, _ in events}:
-            raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
-        events.append((effect_id, Answered(SECRETS.mask(_mark_answer(effects[effect_id], text)), at_ms)))
-    return sorted(events, key=lambda event: asked[event[0]])
+        if effect_id not in effects or effect_id in events:
+            raise ConflictError(_why_not(run, effect_id, effects), effect=effect_id, choices=list(effects))
+        events[effect_id] = Answered(SECRETS.mask(_mark_answer(effects[effect_id], text)), at_ms)
+    return {effect_id: events[effect_id] for effect_id in effects if effect_id in events}
 
 
 def _mark_answer(effect: Effect, text: str) -> str:

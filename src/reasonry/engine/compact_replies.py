@@ -53,7 +53,7 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
 def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return two values: the groups as data, in which references replace long texts, and these texts by their ids."""
+    """Return the groups of questions as data, with references for long texts, and the long texts by their ids."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():
@@ -79,10 +79,8 @@ def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the main members of a result, such as answer and warnings. `Coach.status` returns the whole result."""
     always = ("answer", "outcome", "status", "termination")
     wanted = ("why", "warnings", "claims", "refutation_rate", "ranking")
-    return {
-        name: result[name]
-        for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))
-    }
+    found = [name for name in wanted if result.get(name) not in (None, [])]
+    return {name: result[name] for name in (*always, *found)}
 
 
 def _id(text: str) -> str:
@@ -99,7 +97,7 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without titles, descriptions and defaults, since the prompt repeats them."""
+    """Return a schema without titles, descriptions and defaults, to save words. Names and types remain."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):

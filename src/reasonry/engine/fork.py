@@ -65,7 +65,7 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold a fork's copied events into `run`. If `run` ends, resume it for the next event. Return the entries."""
+    """Fold a fork's copied events into `run`. If one ends `run`, resume it for the next event. Return all entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.effects import Ask, CallTool
-from ..core.events import Event, Failed, ToolReturned
+from ..core.events import Event, ToolReturned
 from ..core.pending import Pending
 from ..errors import ConflictError
 from ..system.masking import SECRETS
@@ -61,9 +61,7 @@ def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tupl
         before = recorded.get(effect_id)
         if effect_id in waiting:
             events.append((effect_id, event))
-        elif isinstance(before, Failed) or not (
-            isinstance(before, ToolReturned) and before.value == event.value
-        ):
+        elif not (isinstance(before, ToolReturned) and before.value == event.value):
             why = "has another result already" if before is not None else "is not waited for"
             message = f"the call {effect_id[:40]!r} {why}"
             raise ConflictError(message, effect=effect_id, choices=waiting)

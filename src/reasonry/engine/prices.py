@@ -1,9 +1,8 @@
 """Prices of calls, and the check that a run with a limit on dollars has a price for every model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Self
 
 from msgspec import Struct
 
@@ -20,7 +19,6 @@ _PRICE = re.compile(rf"(?:(?P<model>.+)=)?(?P<taken>{_AMOUNT})/(?P<made>{_AMOUNT
 
 def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
     """The `PriceOf` for models whose price is unknown."""
-    return
 
 
 class Price(Struct, frozen=True):
@@ -45,7 +43,7 @@ class Prices(Struct, frozen=True):
     named: dict[str, Price] = {}
 
     @classmethod
-    def read(cls, specs: Iterable[str]) -> Prices:
+    def read(cls, specs: Iterable[str]) -> Self:
         """Read the values of `--price`: `IN/OUT` or `MODEL=IN/OUT`.
 
         Raises:
@@ -64,7 +62,7 @@ class Prices(Struct, frozen=True):
         return cls(named)
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> Prices:
+    def from_environ(cls, environ: Mapping[str, str]) -> Self:
         """Read the default prices from `REASONRY_PRICE`.
 
         Raises:
@@ -85,7 +83,7 @@ class Prices(Struct, frozen=True):
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return a spec `NAME=IN/OUT` for each model that a layer has a price for. The first layer with a price decides."""
+    """Return a spec `NAME=IN/OUT` for each model with a price. The price is from the first of `layers` that has one."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 

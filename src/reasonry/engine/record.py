@@ -42,7 +42,7 @@ class Record:
     read_list: Callable[[str], Iterable[Any]]
 
     def entries(self, name: str) -> Iterator[Any]:
-        """Yield the entries of one list. Prompts are restored to their full text."""
+        """Yield the entries of the list `name`. Prompts are restored to their full text."""
         prompts = PromptLog()
         for entry in self.read_list(name):
             if name == "questions":
@@ -55,12 +55,10 @@ class Record:
 
         If a fork copies only the events before an answer, the fork asks the question again.
         """
-        taken = [
-            each["id"] for each in self.entries("events") if not each.get("lifted", each["type"] == "stopped")
-        ]
-        return {effect_id: place for place, effect_id in enumerate(taken) if effect_id is not None}, len(
-            taken
-        )
+        events = self.entries("events")
+        taken = [each["id"] for each in events if not each.get("lifted", each["type"] == "stopped")]
+        places = {effect_id: place for place, effect_id in enumerate(taken) if effect_id is not None}
+        return places, len(taken)
 
     def document(self) -> dict[str, Any]:
         """Return the whole trace document."""

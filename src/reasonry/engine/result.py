@@ -1,7 +1,5 @@
 """The result of a run, the same on every surface (Python, command line, HTTP, MCP)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
@@ -264,10 +262,9 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
 
 
 def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
-    closing, way_on = run.snapshot.closing, ""
-    if closing is not None:
+    closing = run.snapshot.closing
+    if closing is not None and outcome_of(run) in ANSWERED:
         way_on = f"{closing.detail}; to let it work further, resume it with a higher limit"
-    if way_on and outcome_of(run) in ANSWERED:
         yield f"answered from what was known by then: {way_on}"
     if any(asked.read == UNMARKED_MODE for asked in run.asked.values()):
         yield "unmarked: a reply never said where its answer is, so it was taken whole"

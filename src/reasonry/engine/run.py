@@ -274,7 +274,7 @@ class Run:
         return reword(step, self.begun.reworded)
 
     def _reopen(self) -> Step | None:
-        """Undo the stop, or the failure of a model or tool, that ended the run, if any. Recorded answers are kept."""
+        """If a stop, or the failure of a model or tool, ended the run, undo that end. Recorded answers are kept."""
         if self._before_end is None:
             return None
         before, last = self._before_end
@@ -336,7 +336,7 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Count the unanswered recorded calls as lost, minus the `cut` calls, which a stop has already counted."""
+        """Count recorded calls without an answer as lost, except the `cut` calls, which a stop has already counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
@@ -481,7 +481,7 @@ def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> P
 
 
 class PromptLog:
-    """Removes from each prompt of a run the prefix that an earlier prompt also has, or restores the prefix.
+    """Strips the prefix that each prompt of a run shares with an earlier prompt, or restores the prefix.
 
     Prompts must come in the order asked. The earlier prompt is the previous prompt of the same inner run (`e4/e2` is in
     the inner run `e4`). For the first prompt of an inner run, it is the previous prompt of the whole run.
@@ -492,7 +492,7 @@ class PromptLog:
         self._before = ""
 
     def shorten(self, effect_id: str, prompt: str) -> tuple[int, str]:
-        """Return the length of the prefix that a prompt shares with the earlier prompt, and the rest of the prompt."""
+        """Return the length of the prefix that a prompt shares with an earlier prompt, and the rest of the prompt."""
         shared = _shared_length(self._earlier(effect_id), prompt)
         self._note(effect_id, prompt)
         return shared, prompt[shared:]

@@ -7,7 +7,6 @@ Rule 2: an estimate replaces an implausible or unusable figure (absent, negative
 Rule 3: a list price replaces a cost that is missing, off by over a factor of `MOST_OFF`, or based on estimated tokens.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +45,7 @@ class Stated(Struct, frozen=True):
 
 
 def weigh(text: str) -> int:
-    """Return a text's weight, from which `tokens_of` estimates tokens. Weights of pieces add up to the whole weight."""
+    """Return a weight, from which `tokens_of` estimates a text's tokens. A text weighs as much as all its pieces."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + 2 * beyond
 
@@ -109,7 +108,7 @@ def dollars(stated: Any) -> float | None:
     """Return the cost that a provider states, or None if the stated value is not a possible cost."""
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return None
-    return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
+    return float(stated) if 0 <= stated < 1_000_000 else None
 
 
 def _count_or_guess(

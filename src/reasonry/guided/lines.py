@@ -66,7 +66,7 @@ class ClaimVerdict(Struct, frozen=True, array_like=True):
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
-    """The state of a session: everything needed to check the next call, except the numbers of the thoughts."""
+    """The state of a session: everything needed to check the next call, except the list of thought numbers."""
 
     main: ThoughtLine
     branches: dict[str, ThoughtLine] = {}
@@ -225,7 +225,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield pairs: the line and None, then each ancestor and the number of the thought where its child branch begins.
+    """Yield (`branch`, None), then each ancestor line with the number of the thought where its child branch begins.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.

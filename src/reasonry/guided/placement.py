@@ -246,7 +246,7 @@ class Submission(NamedTuple):
     is_trial: bool = False
 
     def place(self, recorded: Mapping[str, Any]) -> Placement:
-        """Find the line and the path of the thought, the branch it merges, and the thought it revises.
+        """Find the line and the path of the new thought, the branch it merges, and the thought it revises.
 
         If a thought on the main line merges no other branch, it merges the branch in `data.selected`, unless this
         branch is merged already. The errors are as in `submit`.
@@ -288,7 +288,7 @@ class Submission(NamedTuple):
             )
 
     def own_line(self, branch_from_seq: int | None) -> OwnLine:
-        """Return the line of the thought.
+        """Return the line that the new thought belongs to.
 
         Args:
             branch_from_seq: The `seq` of the thought from which the branch begins, if an export recorded it.
@@ -314,7 +314,7 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return the thought's path, and the stage before it (None if the line has no stage or is at the path's start).
+        """Return the path, and the stage that the thought leaves to enter the path, or None if it leaves no stage.
 
         If the call names no stage, the line keeps its stage, unless a merged branch's stage is later in the table.
 
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return {"instead": WAY} for the first legal way (fields aside), or {} if there is none or in a trial."""
+        """Return {"instead": WAY} for the first way that `place` accepts, or {} if there is none or in a trial."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):

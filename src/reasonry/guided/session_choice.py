@@ -61,7 +61,7 @@ class Thinker:
 
     @property
     def current(self) -> str | None:
-        """The current session, or None if the next call starts one."""
+        """The id of the current session, or None if the next call starts a new session."""
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:

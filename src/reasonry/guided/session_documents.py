@@ -49,7 +49,7 @@ def reply_document(result: TurnResult) -> Document:
 
 
 def _stage_part(result: TurnResult) -> Document:
-    """Return a reply's members about the thought's stage. A new connection gets all guidance again."""
+    """Return the reply members that describe the thought's stage. They repeat guidance if `result.recalls` is set."""
     strategy, record, earlier = result.strategy, result.placed.record, result.earlier
     line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
@@ -68,7 +68,7 @@ def _stage_members(
     guided: Container[str] = (),
     entered: bool = False,
 ) -> Document:
-    """Return a reply's members about a stage and its next stages. The next stages are in the table's order.
+    """Return the reply members that describe a stage and its next stages. The next stages are in the table's order.
 
     Args:
         guided: The stages whose guidance the agent already has.
@@ -92,7 +92,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return a document's members that show thoughts of a session. The session has `there` thoughts in all."""
+    """Return the document members that show thoughts of a session. The session has `there` thoughts in all."""
     shown = list[ShownThought]()
     for thought in thoughts:
         of = decode_record(thought)

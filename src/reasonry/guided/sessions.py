@@ -174,7 +174,7 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Submit a thought from the command line. The command may omit the numbers and the session.
+        """Submit a thought from the command line. The command may omit the thought numbers and the session.
 
         The thought continues the named session, or starts a session under that name. If the command names no session,
         the thought continues the session that was last used in this directory.

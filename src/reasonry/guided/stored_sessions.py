@@ -146,7 +146,7 @@ class StoredSessions:
         return (await self.documents([row]))[0]
 
     async def documents(self, rows: Sequence[SessionRow]) -> list[Document]:
-        """Return a document of each session, for lists. The status of an ended run's session is the run's outcome."""
+        """Return a list entry per session. If a session's run has ended, the status is the outcome of the run."""
         runs = dict[str, RunRow]()
         if run_ids := [row.run_id for row in rows if row.run_id is not None]:
             with contextlib.suppress(StoreError):

@@ -233,7 +233,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
 
 
 def position_of(cursor: str | None) -> int:
-    """Return the position in the `cursor` of a page, or 0 if there is no cursor."""
+    """Return the position that a page's `cursor` encodes, or 0 if there is no cursor."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):

@@ -203,7 +203,7 @@ def _url_and_name(rest: str) -> tuple[str, str]:
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the API key for a URL. OpenAI's key is only for OpenAI's server, or for `OPENAI_BASE_URL` if set."""
+    """Return the API key for a URL. `OPENAI_API_KEY` is only for `OPENAI_BASE_URL`, by default OpenAI's server."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
     home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
@@ -213,7 +213,10 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Refuse a URL or a command from a record unless the operator named it, since other users can write records."""
+    """Refuse a command that only a record names. Also refuse such a URL if it would receive `REASONRY_API_KEY`.
+
+    Other users can write records.
+    """
     if kind == "command" and spec not in keyed_by:
         raise UsageError(
             f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
@@ -299,7 +302,7 @@ def ollama_url(environ: Mapping[str, str]) -> str:
 
 
 def installed_models(environ: Mapping[str, str]) -> list[str]:
-    """List the models of a running Ollama, in Ollama's own order. The list is empty if no Ollama runs."""
+    """List the models of a running Ollama, in the order that Ollama reports. The list is empty if no Ollama runs."""
     # Imported only here, because a command with a named model does not need these modules.
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener

@@ -48,7 +48,7 @@ _BUFFER_BYTES = 65_536
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context with the certificates of the system, `SSL_CERT_FILE` or `SSL_CERT_DIR`."""
+    """Return a TLS context with the certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, or else of the system."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
@@ -152,7 +152,7 @@ class HttpSession:
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield a session. When the event loop shuts down, it closes this generator, which closes a session still open."""
+    """Yield a session. If the session is still open when the event loop shuts down, the loop closes the session."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -168,7 +168,7 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
 
 
 def reply_limit(ask: Ask, samples: int = 1) -> int:
-    """Return the limit of a reply in bytes, computed from the question's limit in tokens."""
+    """Return the size limit of a reply in bytes, computed from the question's token limit."""
     if ask.max_output_tokens is None:
         return MAX_REPLY_BYTES
     return min(TOKEN_BYTES * ask.max_output_tokens * samples + _SPARE_BYTES, MAX_REPLY_BYTES)
@@ -180,7 +180,7 @@ def too_long(server: str, limit_bytes: int) -> ModelError:
 
 
 def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
-    """Return the error for a reply that is too long to read. The error's usage is an estimate at the token limit."""
+    """Return the error for a reply too long to read. Its estimated usage counts all tokens that the question allows."""
     tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
     return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
 
@@ -209,7 +209,7 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
 
 
 class EventLines:
-    """Splits one stream of server-sent events into lines, in time linear in the bytes.
+    """Splits one stream of server-sent events into lines, in linear time.
 
     Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
     and empty lines are ignored.
@@ -221,7 +221,7 @@ class EventLines:
         """How many bytes of an unfinished line have arrived."""
 
     def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece. Events without data are left out."""
+        """Return the data of the events that end in `piece`. Leave out events without data."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which is ignored.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:

@@ -24,8 +24,7 @@ class FunctionModel(Model):
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Call the function. Exceptions of the function are not caught."""
-        ask = question.ask
-        reply = await self.function([{"role": role, "content": text} for role, text in ask.messages])
+        reply = await self.function([{"role": role, "content": text} for role, text in question.ask.messages])
         text = _text_of(reply)
         if on_text is not None:
             on_text(text)

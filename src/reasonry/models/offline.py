@@ -169,5 +169,4 @@ def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[
 def _score(puzzle: Puzzle, position: Position, before: int) -> float:
     if position.fault or position.moves == before or solve_numbers(position.numbers, puzzle.target) is None:
         return 0.0
-    done, whole = position.moves, len(puzzle.numbers) - 1
-    return round(0.5 + 0.5 * done / whole, 4)
+    return round(0.5 + 0.5 * position.moves / (len(puzzle.numbers) - 1), 4)

@@ -96,8 +96,7 @@ class OpenAICompatibleModel:
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """See `Model.answer`. The reply is streamed if `on_text` is given."""
-        asking = self._ask(question, on_text, 1)
-        return (await in_time(asking, question, self.name, self.price))[0]
+        return (await in_time(self._ask(question, on_text, 1), question, self.name, self.price))[0]
 
     @property
     def takes_n(self) -> bool:

@@ -80,7 +80,7 @@ class Dialect(Struct):
     tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
-        """Note which parameter the server refused. Return whether a request that omits or changes it is worth sending.
+        """Note which parameter the server refused. Return whether to ask again with that parameter omitted or changed.
 
         Args:
             sent: The body of the refused request. Other refusals may have changed the dialect since then.
@@ -169,7 +169,7 @@ def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
 
 
 def form_name(stage: str) -> str:
-    """Return a name that providers accept, for the form of a stage or for a tool."""
+    """Convert the name of a stage or of a tool to a name that providers accept."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
 
 
@@ -207,7 +207,7 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 class ReplyChoice(Struct):
-    """One choice of a reply, while its pieces are collected. Each sample is a choice."""
+    """One choice of a reply, collected piece by piece. Each requested sample is a choice."""
 
     pieces: list[str] = []
     refusals: list[str] = []
@@ -256,7 +256,7 @@ class ReplyChoice(Struct):
 
 
 class Gathered:
-    """A reply while its parts are collected, from one body or from the chunks of a stream.
+    """A reply being assembled, either from one body or from the chunks of a stream.
 
     Args:
         wanted: How many choices were requested.
@@ -320,7 +320,7 @@ class Gathered:
         return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
-        """Return the requested choices that are answers, each with its share of the usage.
+        """Convert the requested choices to answers that share the usage. Leave out choices that cannot be converted.
 
         Raises:
             ModelError: No choice is an answer.
@@ -361,9 +361,8 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "".join(
-        part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)
-    )
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
@@ -398,7 +397,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error for a request that the server refused for a parameter. Later requests omit or change it."""
+    """Return the error for a request refused because of a parameter. Later requests omit or change the parameter."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 

@@ -107,8 +107,7 @@ class ProviderModel:
                 raise failure from None
             # In a stream, only the text costs tokens, not the frames around the text.
             came = "".join(heard) if on_text else b"".join(received).decode("utf-8", "replace")
-            usage = estimate_usage(question.prompt, came, self.price)
-            raise BrokenReplyError(failure, usage) from None
+            raise BrokenReplyError(failure, estimate_usage(question.prompt, came, self.price)) from None
         return _to_answer(response, self.name, native, question.prompt, self.price)
 
     async def _respond(
@@ -217,9 +216,8 @@ def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
 
 
 def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, price: PriceOf) -> Answered:
-    text = with_calls(
-        response.text or "", ((call.tool_name, call.args or {}) for call in response.tool_calls)
-    )
+    calls = ((call.tool_name, call.args or {}) for call in response.tool_calls)
+    text = with_calls(response.text or "", calls)
     refusal = (response.provider_details or {}).get("refusal")
     reply = text or (refusal if isinstance(refusal, str) else "")
     took, usd = response.usage, None
@@ -316,6 +314,5 @@ async def _bound(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise ModelError(f"{server} packed its reply, which was not asked for", retryable=True)
     received, limit = _received.get(([], MAX_REPLY_BYTES))
-    response.stream = _BoundedBody(
-        response.stream, server, received if response.status_code == 200 else [], limit
-    )
+    kept = received if response.status_code == 200 else []
+    response.stream = _BoundedBody(response.stream, server, kept, limit)

@@ -88,10 +88,8 @@ class ScriptedModel(Model):
             UsageError: A line is invalid. The error's `line` is the line number, counted from 1.
         """
         return cls(
-            [
-                _check_line(partial(msgspec.convert, line, ScriptLine), n, "the script")
-                for n, line in enumerate(lines, 1)
-            ]
+            _check_line(partial(msgspec.convert, line, ScriptLine), n, "the script")
+            for n, line in enumerate(lines, 1)
         )
 
     @classmethod
@@ -219,7 +217,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """A line of a recorded table that is not an answer; see `compare.recorded_table`."""
+    """A line of a recorded table other than an answer; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""

@@ -72,7 +72,7 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
 
 
 def is_true_equation(text: str, *, about: str = "") -> bool:
-    """Whether a text is nothing but an equation of numbers that is exactly true."""
+    """Whether the entire text is a numeric equation that holds exactly."""
     plain = plain_text(text[:200]).strip().rstrip(".")
     if not _RUN.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
         return False
@@ -186,7 +186,7 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Convert a number in English or (if `continental`) continental notation to Python's, or return None."""
+    """Convert a number in English or (if `continental`) continental notation to Python notation, or return None."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")

@@ -117,7 +117,7 @@ def _balance(side: str) -> str:
 
 
 def _move(position: Position, sides: list[str]) -> Position:
-    """Apply one equation to a position under its first legal reading. If no reading is legal, record a fault."""
+    """Apply an equation to a position, in its first legal reading. If no reading is legal, record a fault."""
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Build one of `terms`, whose values are equal, from the numbers left. Return the position or None, and a fault."""
+    """Build one of `terms`, which have equal values, from the numbers left. Return (new position or None, fault)."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -174,7 +174,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether a term has the same value as an earlier term, and the same two parts or the same numbers."""
+    """Whether `term` has the value of the earlier term `made`, and the same two parts or the same numbers."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 

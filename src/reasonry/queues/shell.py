@@ -1,4 +1,4 @@
-"""The queue of the store that `REASONRY_STORE` names, for the command line of procrastinate itself.
+"""The queue of the store that `REASONRY_STORE` names, for Procrastinate's own command line.
 
 `procrastinate --app reasonry.queues.shell.app shell` lists the jobs of the queue.
 """

@@ -1,14 +1,12 @@
-"""A worker: procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
+"""A worker: Procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
 
-Rule 1: procrastinate's worker stops when the database is down. Until `end` is called, this module restarts the worker.
+Rule 1: Procrastinate's worker stops when the database is down. Until `end` is called, this module restarts the worker.
 Rule 2: a worker that sends no heartbeat for `DEAD_S` counts as dead. Every `BEAT_S`, the other workers look for dead
         workers and requeue their jobs. After an outage of the database, workers first wait for `DEAD_S`, so that live
         workers can renew their leases and write down their answers.
 Rule 3: if the database does not answer for `HANGS_S`, the worker is restarted. If hanging connections keep the worker
         from stopping within `STUCK_S`, the process ends, and systemd or a container's restart policy restarts it.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
@@ -48,7 +46,7 @@ _log = logging.getLogger("reasonry.worker")
 
 
 class Later(Exception):
-    """Raised to make procrastinate retry a job after a delay, in any worker."""
+    """Raised so that Procrastinate retries a job after a delay, in any worker."""
 
     def __init__(self, delay_s: float, why: object) -> None:
         super().__init__(f"{why}")
@@ -105,7 +103,7 @@ class Worker:
         """Whether the connection to the database has been lost before."""
 
     async def work(self) -> None:
-        """Drive runs until `end` is called. Then the caller also drains the supervisor, which releases the runs."""
+        """Drive runs until `end` is called. The caller of `end` also drains the supervisor, which releases the runs."""
         _quieten()
         while not self._ending.is_set():
             try:
@@ -165,7 +163,7 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return procrastinate's app for the queue of a store, without tasks. `application` names the app's connections."""
+    """Return Procrastinate's app for the queue of a store, without tasks. `application` names the app's connections."""
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(
@@ -184,7 +182,7 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
 
 
 async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
-    """Requeue the jobs of dead workers at intervals. Raise TimeoutError once the database hangs for `HANGS_S`."""
+    """Requeue the jobs of dead workers at intervals. Raise TimeoutError if the database hangs for `HANGS_S`."""
     await asyncio.sleep(rest_s)
     while True:
         looking = asyncio.create_task(_put_back(queue))
@@ -214,7 +212,7 @@ class _Again(procrastinate.BaseRetryStrategy):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the type and the first line of an error. For an error of the queue's connection, use its cause."""
+    """Return the type and the first line of an error. If the queue's connection failed, describe the cause instead."""
     while isinstance(error, ConnectorException) and error.__cause__ is not None:
         error = error.__cause__
     line = SECRETS.mask(f"{error}", error=True).strip().partition("\n")[0]
@@ -222,7 +220,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _quieten() -> None:
-    """Keep libraries from logging tracebacks, which quote the database, and from logging the end of a job twice."""
+    """Keep libraries from logging tracebacks, which may quote stored data, and from logging the end of a job twice."""
 
     def strip(record: logging.LogRecord) -> bool:
         message, error = record.getMessage(), record.exc_info and record.exc_info[1]

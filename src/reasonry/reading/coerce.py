@@ -75,7 +75,7 @@ def fit_value(value: Any, schema: Schema) -> Any:
 
 
 def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict[str, str]]:
-    """In the lists of a value, remove each entry that does not fit. If no entry of a list fits, the list is unchanged.
+    """From each list in `value`, remove the entries that do not fit. If no entry fits, leave the list unchanged.
 
     Return the value, and a mapping from the place of each removed entry (such as `tasks[2]`) to the reason.
     """
@@ -112,7 +112,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Unwrap an object with one of these keys from single-entry lists and objects. If none is found, return `value`."""
+    """Find an object with a key in `names` inside single-entry lists and objects. If there is none, return `value`."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:

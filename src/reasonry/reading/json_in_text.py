@@ -88,7 +88,7 @@ def breaks_off(text: str) -> bool:
 
 
 def _whole_values(text: str) -> list[Any]:
-    """Return a list with the value of a text that is JSON as a whole. For other texts, return an empty list."""
+    """If the whole text is JSON, return a list with its value. Otherwise, return an empty list."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
     return _clean(found[0]) if found and found[1] == len(stripped) else []
@@ -155,7 +155,7 @@ _decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) 
 
 
 def _clean(value: Any) -> list[Any]:
-    """Return a list with the value, cleaned by rule 3. If the value is nested too deeply, return an empty list."""
+    """Return [value] without lone surrogates and non-finite numbers. If the value is nested too deeply, return []."""
     try:
         return [_clean_value(value, 0)]
     except RecursionError:

@@ -55,7 +55,7 @@ class Marked(Struct, frozen=True):
 
 
 def find_marked(text: str) -> Marked | Unreadable:
-    """Return the marked answer of a reply, or `Unreadable` if the reply has no mark or two different answers."""
+    """Return the marked answer of a reply, or `Unreadable` if the reply has no mark or marks two different answers."""
     marks = _marks(text)
     if isinstance(marks, Unreadable):
         return marks
@@ -89,7 +89,7 @@ def begins_call(answer: str) -> bool:
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return a fault if a reply without a mark contains the markup of a tool call, or None for other replies."""
+    """Return a fault if `text`, a reply without a mark, contains markup of a tool call. Otherwise, return None."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None

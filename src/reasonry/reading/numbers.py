@@ -97,7 +97,7 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def read_date(text: str) -> str:
-    """Return the date in a lower-case text as `1969-07-20`, or an empty text if it is not a date."""
+    """Return the date in a lower-case text as `1969-07-20`, or an empty text if the text is not a date."""
     matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) < 40)
     match = next(filter(None, matches), None)
     if match is None:

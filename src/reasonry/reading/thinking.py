@@ -118,7 +118,7 @@ def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
 
 
 def _final_message(text: str) -> str:
-    """Return the message in the channel `final`. Without one, return a tool call unchanged, or "" for other texts."""
+    """Return the message in the channel `final`. If there is none, return `text` if it is a tool call, else ""."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:
@@ -166,7 +166,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
 
 
 def _texts(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Return the texts in data, each with the name of its field."""
+    """Return the texts found in `value`, each with the name of its field."""
     if isinstance(value, str):
         return [(name, value)]
     if isinstance(value, Mapping):

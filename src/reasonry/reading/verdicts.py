@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the parts where a verdict counts: the whole text if it is JSON, else the unquoted text and last fence."""
+    """Yield the parts where a verdict counts: the whole text, if JSON; otherwise, the unquoted text and last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return
@@ -207,7 +207,7 @@ def _as_data(value: Any) -> Mapping[str, Any]:
 
 
 def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
-    """Return the member whose key has one of these plain names, or None."""
+    """Return the value whose key, normalised by `plain_name`, is in `names`. If there is none, return None."""
     return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
 
 

@@ -168,6 +168,6 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the leading answer keeps its lead, whichever answers the remaining votes choose. The bound is exact."""
+    """Whether the leading answer keeps its lead, whichever answers the remaining votes choose. The test is exact."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

@@ -14,7 +14,7 @@ from ..records import Finding, OnProgress, RunRow, SessionRow, Whole, WholeKind,
 from ..text import first_words
 from .row_store import RowStore
 from .sql import STRAY
-from .transfer import KINDS, PARTS, check_whole
+from .transfer import PARTS, check_whole
 
 BATCH = 20
 """The most runs or sessions in a transaction."""
@@ -67,7 +67,7 @@ async def copy_store(
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
     total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
-    for kind in KINDS:
+    for kind, part in PARTS.items():
         after = 0
         while page := await source.read_whole(kind, after, batch, owner):
             after = page[-1][0]
@@ -75,9 +75,9 @@ async def copy_store(
             done += len(page)
             if on_progress is not None:
                 on_progress(min(done, total), total)
-        stray = STRAY.format(part=PARTS[kind], kind=kind)
+        stray = STRAY.format(part=part, kind=kind)
         if salvage and await source.read(lambda tx, stray=stray: tx.rows(stray)):
-            report.damage.append(f"{source.name}: {PARTS[kind]}s of {kind}s that are gone")
+            report.damage.append(f"{source.name}: {part}s of {kind}s that are gone")
     if verify:
         async for finding in target.whole.verify():
             if finding.state == "damaged":
@@ -113,7 +113,7 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return two values: an undamaged run with a row that its journal proves, and the row in the source."""
+    """Replace an undamaged run's row with the row that its journal proves. Return the new run and the old row."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
@@ -127,7 +127,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return two values: a session with a row proved by its run's journal, and the source's row (None if unproved)."""
+    """Correct a session's row from its run's journal. Return the session and the old row (None if unproved)."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

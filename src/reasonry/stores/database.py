@@ -281,8 +281,7 @@ def reserve_checksums(db: sql.Database) -> None:
 
 def find_faults(tx: sql.Tx) -> list[str]:
     """Return the faults that SQLite finds in the file: wrong page checksums, or an inconsistent structure."""
-    faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
-    return [fault for fault in faults if fault != "ok"]
+    return [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})") if fault != "ok"]
 
 
 def name_file(db: sql.Database) -> None:

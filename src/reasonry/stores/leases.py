@@ -80,7 +80,7 @@ class _Pulse(NamedTuple):
 
 
 class Leases:
-    """The leases that a store object holds, at most one per run. A lost lease counts as held until its `hold` ends.
+    """The leases that a store object holds, at most one per run. Even a lost lease counts as held until `hold` ends.
 
     Attributes:
         holder: The name of the store object.
@@ -163,10 +163,9 @@ class Leases:
 JOBS = 0
 """The key of the lease that allows its holder to drive a store's jobs. The keys of runs start at 1."""
 
-TAKEN = "SELECT holder, number, until_ms, deaths FROM lease WHERE key = $1"
-HELD = (
-    "SELECT holder, number, until_ms, deaths FROM lease WHERE key = (SELECT key FROM run WHERE run_id = $1)"
-)
+_LEASE_OF = "SELECT holder, number, until_ms, deaths FROM lease WHERE key ="
+TAKEN = f"{_LEASE_OF} $1"
+HELD = f"{_LEASE_OF} (SELECT key FROM run WHERE run_id = $1)"
 TAKE = """
 INSERT INTO lease (key, holder, number, until_ms, deaths, place) VALUES ($1, $2, $3, $4, $5, 0)
 ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.number, until_ms = excluded.until_ms,
@@ -244,12 +243,11 @@ def queue_status(tx: sql.Tx) -> QueueStatus:
 
 
 def _living_holders(tx: sql.Tx) -> list[str]:
-    rows = tx.rows(HOLDERS, _term_ms(tx))
-    return [holder for (holder,) in rows if find_living(holder) is not None]
+    return [holder for (holder,) in tx.rows(HOLDERS, _term_ms(tx)) if find_living(holder) is not None]
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return how many holders of a run's lease died, and the seconds since the last renewal. The lease is not taken.
+    """Return how many holders of a run's lease died, and the seconds since the last renewal. No lease is taken.
 
     The seconds are infinite if the holder has released the lease or is alive, or if the clock was set back.
     """

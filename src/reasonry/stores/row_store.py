@@ -60,7 +60,7 @@ class Database(Protocol):
         ...
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
-        """Queue a run for a worker, if workers share the jobs."""
+        """Queue a run for a worker. Do nothing if this database has no shared job queue."""
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """Return how many bytes the store uses on the disk, and how many of them are free (None if unknown)."""
@@ -106,7 +106,6 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Finish pending work and release all resources."""
-        ...
 
 
 def _kept_nowhere() -> UsageError:

@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Return False only if the last noted line comes after the position `after` but is missing from `lines`."""
+        """Whether `lines` contains the last noted line. True if that line is not later than the position `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -89,8 +89,7 @@ def _read_row(found: Sequence[Any]) -> RunRow:
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
     last, digest = stored.last, stored.digest
     for line in lines:
-        values = (new_place(stored.key, line.seq), pack(line.body), line.digest)
-        if not tx.rows(sql.ADD_LINE, values):
+        if not tx.rows(sql.ADD_LINE, (new_place(stored.key, line.seq), pack(line.body), line.digest)):
             raise ConflictError(
                 f"line {line.seq} of run {stored.run_id} has already been written: another process drives this run",
                 run_id=stored.run_id,
@@ -102,7 +101,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines, and return its id. If the same request already began a run, only return its id."""
+    """Add a run and its first lines, and return its id. If `key` already began a run, only return that run's id."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -122,7 +121,7 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the id of the run that the owner has already begun with this request, or None if there is no such run.
+    """Return the id of the run that the owner has already begun with the request `key`, or None if there is none.
 
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
@@ -213,7 +212,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run from another store. If this store already has the request key, the key still names the earlier run."""
+    """Add a run from another store. If an earlier run already has the same request key, that run keeps the key."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -246,8 +245,7 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
     """For each owner, return the job that has waited longest. Leave out the runs in `skip`."""
-    rows = map(_read_row, leases.first_jobs(tx, skip))
-    return [row for row in rows if not tx.hides(row.owner)]
+    return [row for row in map(_read_row, leases.first_jobs(tx, skip)) if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:

@@ -16,7 +16,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """A step that creates or changes tables. A database runs `statements` and the field with its own name."""
+    """A step that creates or alters tables. After `statements`, SQLite runs `sqlite` and PostgreSQL runs `postgres`."""
 
     title: str
     statements: tuple[str, ...]

@@ -152,7 +152,7 @@ def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
 
 
 def place(key: int, seq: int) -> int:
-    """Return the place (the row's key) of the line or thought `seq` in the run or session `key`."""
+    """Return the place of a line or thought: a row key that combines `key` (of its run or session) and `seq`."""
     return key << PLACE_BITS | seq
 
 
@@ -228,8 +228,7 @@ MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
 # Runs: the columns of `RunRow`, then the end of the journal.
-_RUN_REST = ", ".join(RunRow.__struct_fields__[1:])
-RUN_ROW = f"run_id, {_RUN_REST}"
+RUN_ROW = ", ".join(RunRow.__struct_fields__)
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
 RUN_LIST = f"""
@@ -305,13 +304,9 @@ SET_SESSION = (
 )
 NAME_SESSION = "UPDATE session SET session_id = $1 WHERE key = $2"
 DROP_SESSION = "DELETE FROM session WHERE key = $1"
-ARCHIVE_OLD = """
-UPDATE session SET status = 'archived'
-WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1 - COALESCE(ttl_ms, $2)
-"""
-EXPIRED_SESSIONS = """
-SELECT key FROM session WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1 - COALESCE(ttl_ms, $2)
-"""
+_IF_EXPIRED = "WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1 - COALESCE(ttl_ms, $2)"
+ARCHIVE_OLD = f"UPDATE session SET status = 'archived' {_IF_EXPIRED}"
+EXPIRED_SESSIONS = f"SELECT key FROM session {_IF_EXPIRED}"
 OLD_SESSIONS = "SELECT key FROM session WHERE pinned = 0 AND status = 'archived' AND used_at_ms < $1"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
 ADD_THOUGHT = f"INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES ({values(6)}) {_IF_NEW}"

@@ -26,7 +26,7 @@ def fold(text: str) -> str:
 
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-    """Make texts searchable, each at its place. Replace earlier texts at these places."""
+    """Make each text searchable at its place. Replace a text that is already at this place."""
     for at, text in texts:
         tx.execute(sql.PUT_TEXT, (at, fold(text)))
 
@@ -53,7 +53,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL condition for runs that contain a folded part, and its parameters' values (one or none)."""
+    """Return the SQL condition for runs with the folded text `part`, and a list of at most one parameter value."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
@@ -67,7 +67,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL condition for sessions that contain a folded part, and its parameters' values (one or none)."""
+    """Return the SQL condition for sessions with the folded text `part`, and a list of at most one parameter value."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
@@ -75,7 +75,7 @@ def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 class _Look(NamedTuple):
-    """The parts of a query for the texts that contain a searched part."""
+    """The SQL clauses and parameter values of a query that finds the texts containing a searched string."""
 
     tables: str
     test: str

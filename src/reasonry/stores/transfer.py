@@ -13,8 +13,7 @@ from . import run_rows, session_rows, sql
 from .sql import Tx
 
 PARTS: dict[WholeKind, str] = {"run": "line", "session": "thought"}
-KINDS = tuple(PARTS)
-"""Runs come first, so that every run is copied before its session."""
+"""The parts of each kind. Runs come first, so that every run is copied before its session."""
 
 LARGE_BYTES = 8 * 1024 * 1024
 """Once `read` has read this many bytes, it adds no more runs or sessions to its result."""
@@ -91,8 +90,8 @@ def _parts(whole: Whole) -> Sequence[Any]:
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
     """Return the counts of a store's content, together with `size` and `free`, which are bytes."""
     tallies, totals = list[Tally](), dict[str, int]()
-    for kind in KINDS:
-        found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=PARTS[kind]))
+    for kind, part in PARTS.items():
+        found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=part))
         tallies += [Tally(kind, owner, status, count) for owner, status, count, _ in found]
         totals[kind] = sum(parts for *_, parts in found)
     return StoreStats(tuple(tallies), totals["run"], totals["session"], size, free)
@@ -112,15 +111,14 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
     """
     try:
         yield await look(lambda tx: _check_file(tx, name, find_faults))
-        for kind in KINDS:
+        for kind, part in PARTS.items():
             after = 0
             while page := await look(lambda tx, kind=kind, after=after: read(tx, kind, after)):
                 for _, whole in page:
                     yield check_whole(whole)
                 after = page[-1][0]
-            if await look(lambda tx, kind=kind: tx.rows(sql.STRAY.format(part=PARTS[kind], kind=kind))):
-                message = f"{PARTS[kind]}s of a {kind} that does not exist"
-                yield Finding(kind, "", "damaged", message=message)
+            if await look(lambda tx, kind=kind, part=part: tx.rows(sql.STRAY.format(part=part, kind=kind))):
+                yield Finding(kind, "", "damaged", message=f"{part}s of a {kind} that does not exist")
     except StoreError as error:
         if error.code != "store_corrupt":
             raise
@@ -130,7 +128,7 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
 def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Finding:
     if faults := find_faults(tx):
         return Finding("file", name, "damaged", message="; ".join(faults))
-    return Finding("file", name, entries=sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in KINDS))
+    return Finding("file", name, entries=sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in PARTS))
 
 
 def check_whole(whole: Whole | Finding) -> Finding:

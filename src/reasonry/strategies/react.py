@@ -97,8 +97,7 @@ class Interaction(Struct, frozen=True, omit_defaults=True):
         """The turn as later questions show it: the reply in canonical form, then the observations."""
         text = self.thought
         if self.actions:
-            actions = [action.data for action in self.actions]
-            text = msgspec.json.encode({"thought": self.thought, "actions": actions}).decode()
+            text = msgspec.json.encode({"thought": self.thought, "actions": self.actions}).decode()
         return "\n".join((text, *(f"Observation: {observation}" for observation in self.observations)))
 
 
@@ -333,10 +332,8 @@ REACT: Strategy[State, Options] = Strategy(
             guidance="Name one concrete action and its input, and why it is the most useful one now. "
             "Do not repeat an action whose result you already have.",
             fields=(
-                Field("action", {"type": "string", "description": "The tool's name, or what is to be done."}),
-                Field(
-                    "input", {"description": "What the action is given: text or an object."}, required=False
-                ),
+                Field.mandatory("action", "string", "The tool's name, or what is to be done."),
+                Field.optional("input", "any", "What the action is given: text or an object."),
             ),
         ),
         Stage(
@@ -351,9 +348,7 @@ REACT: Strategy[State, Options] = Strategy(
             ("reasoning_update",),
             description="Take in what the action brought.",
             guidance="Write down the result as it came, errors too, without reading anything into it.",
-            fields=(
-                Field("observation", {"type": "string", "description": "What came back, or the error."}),
-            ),
+            fields=(Field.mandatory("observation", "string", "What came back, or the error."),),
             body=record_observations,
         ),
         Stage(

@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """For a `with` block, register a run with deaths. Its last attempt excludes other such runs, to find the cause.
+    """In a `with` block, register a run whose processes died. During its last attempt, no other such run is driven.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

@@ -67,7 +67,7 @@ class RunEvent:
 
 
 class Follower:
-    """Reads the events of a run after a position of its journal.
+    """Reads the events of a run after a position in its journal.
 
     If the run does not fit its strategy any more, or the strategy is missing, events hold only the data of the entries.
     """
@@ -260,7 +260,7 @@ class Feed(Observer):
         self.wake()
 
     def events_after(self, seq: int) -> list[RunEvent] | None:
-        """Return the events after a position of the journal. If some of the events are no longer kept, return None."""
+        """Return the events after a position in the journal. If some of the events are no longer kept, return None."""
         kept = [event for event in self._events if (event.id or 0) > seq]
         return kept if len(kept) == self.seq - seq else None
 
@@ -276,7 +276,7 @@ class Feed(Observer):
         self._pass(RunEvent(None, "retrying", data))
 
     def admit(self, reader: FeedReader) -> None:
-        """Add a reader. The first reader that wants streamed text also receives the pieces that came before it."""
+        """Add a reader. The first reader that wants streamed text also receives the earlier pieces."""
         if reader.text and self._early is not None:
             reader.passing, self._early = self._early.passing, None
         if reader not in (readers := self._readers):
@@ -299,7 +299,7 @@ class Feed(Observer):
 
 
 class FeedReader:
-    """A reader's queue of events that occur between lines. Each event comes with the position of the preceding line."""
+    """A reader's queue of events between journal lines. Each event comes with the position of the preceding line."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()

@@ -76,7 +76,7 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
-    """Return the JSON document of an error: `error`, with secret keys masked, and the members of `error.beside()`."""
+    """Return an error's JSON document: the member `error`, with secrets masked, and the members of `error.beside()`."""
     return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 

@@ -48,7 +48,7 @@ def run_report(record: Record) -> list[Block]:
 
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the top of the report: title, end of the run, strategy, model, usage, run id, start time, and problem."""
+    """Return the top of the report: title, how the run ended, strategy, model, usage, run id, start time, problem."""
     title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
     begun = datetime.datetime.fromtimestamp(trace["created_at_ms"] / 1000, datetime.UTC)
     facts = (

@@ -95,10 +95,9 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
 def sessions_output() -> Schema:
     """Return one JSON schema that covers the replies of the tool `sessions` to all of its actions."""
     items = {"type": "array", "items": {"type": "object"}}
-    lists = ("sessions", "thoughts", "matches", "thought_history", "notices")
     properties: Schema = {
         **{name: {"type": "string"} for name in ("session_id", "text")},
-        **dict.fromkeys(lists, items),
+        **dict.fromkeys(("sessions", "thoughts", "matches", "thought_history", "notices"), items),
         "next_cursor": {"type": ["string", "null"]},
     }
     return {"type": "object", "properties": properties}

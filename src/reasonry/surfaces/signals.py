@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from collections.abc import Callable
-from types import FrameType
 
 ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name))
 """The signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM and, on Windows, Ctrl-Break (SIGBREAK)."""
@@ -12,12 +11,8 @@ ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREA
 def on_ending(act: Callable[[], object]) -> None:
     """Call `act` in the running event loop each time the process receives a signal in `ENDINGS`."""
     loop = asyncio.get_running_loop()
-
-    def came(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(act)
-
     for number in ENDINGS:
         try:
             loop.add_signal_handler(number, act)
         except NotImplementedError:
-            signal.signal(number, came)
+            signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(act))

@@ -130,9 +130,8 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
         case dict():
             return {map_texts(key, change): map_texts(entry, change) for key, entry in value.items()}
         case Struct():
-            fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            changed = {name: map_texts(entry, change) for name, entry in fields.items()}
-            changed = {name: entry for name, entry in changed.items() if entry != fields[name]}
+            fields = msgspec.structs.asdict(value)
+            changed = {name: new for name, old in fields.items() if (new := map_texts(old, change)) != old}
             return msgspec.structs.replace(value, **changed) if changed else value
         case _:
             return value

@@ -9,8 +9,6 @@ Rule 3: a part's full name is `PACKAGE/NAME`: the distribution's normalized name
         no package can replace a built-in part or another package's part.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json
@@ -22,14 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from ..errors import MissingExtraError, UsageError
 from ..text import did_you_mean, find_name
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -53,7 +48,7 @@ class Plugins:
         self._lock = threading.RLock()
 
     @cached_property
-    def _points(self) -> dict[tuple[str, str], EntryPoint]:
+    def _points(self) -> dict[tuple[str, str], metadata.EntryPoint]:
         """The entry points by kind and full name, sorted by name."""
         found = [(f"{package}/{point.name}", point) for package, point in _find_points()]
         found.sort(key=lambda entry: (entry[0], entry[1].group))
@@ -77,7 +72,7 @@ class Plugins:
         return [name for each, name in self._points if each == kind and split_plugin(name) == (name, "")]
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
-        """Load a part by its name.
+        """Load a plugin by its kind and name.
 
         Args:
             read: Converts the full name and the loaded object to the result. If `read` raises, loading has failed.
@@ -140,7 +135,7 @@ def installed_plugins() -> Plugins:
     return Plugins()
 
 
-def _find_points() -> Iterator[tuple[str, EntryPoint]]:
+def _find_points() -> Iterator[tuple[str, metadata.EntryPoint]]:
     """Yield the entry points of installed packages, each with the normalized name of its package."""
     seen = set[str]()
     for package in metadata.distributions():

@@ -108,7 +108,7 @@ class ChildEnd(NamedTuple):
 async def run_child(
     command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
 ) -> ChildEnd:
-    """Run a program with a task as its standard input. Kill the program at the time limit or at `FLOOD_BYTES`.
+    """Run a program with a task as its standard input. Kill it at the time limit or after `FLOOD_BYTES` of output.
 
     Args:
         reply: Collects the program's standard output.

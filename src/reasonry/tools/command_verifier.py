@@ -175,7 +175,7 @@ class CommandVerifier:
         self,
         root: str,
         folder: str,
-        ignored: tuple[str, ...] = (),
+        ignored: tuple[str, ...],
         *,
         installed: bool = False,
     ) -> Iterator[str]:
@@ -197,10 +197,8 @@ class CommandVerifier:
             for entry in entries:
                 # Packages have many files, so only the user's own patterns are checked there.
                 is_ignored = not installed and _is_named(entry.path, ignored)
-                looks_secret = not installed and (
-                    _is_named(entry.path, SECRETS)
-                    or (is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED))
-                )
+                secrets = SECRETS + SECRETS_IF_IGNORED if is_ignored else SECRETS
+                looks_secret = not installed and _is_named(entry.path, secrets)
                 if _is_named(entry.path, self.hides) or (looks_secret and not _is_environment(entry.path)):
                     # A symbolic link may lead out of the sandbox.
                     if (place := os.path.realpath(entry.path)).startswith(f"{root}/"):
@@ -242,7 +240,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders that a program and the `python3` next to it need; of the home folder, only `bin` and `lib`."""
+    """Return the folders that a program and its neighbor `python3` need. Of the home folder, return `bin` and `lib`."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

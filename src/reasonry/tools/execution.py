@@ -31,7 +31,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 
 class ExecutionLimits(Struct, frozen=True):
-    """The limits of an execution. The host also enforces the limits on time and output from outside the sandbox.
+    """The limits of an execution. From outside the sandbox, the host also enforces the limits on time and output.
 
     Attributes:
         max_seconds: Wall-clock seconds, 0.01 to 600.

@@ -203,11 +203,8 @@ class Library:
         """List the documents, each with its beginning. If all documents together are small, add their whole text."""
         documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
-            row = {
-                "source": passage.source,
-                "characters": 0,
-                "begins": first_words(passage.text, BEGINNING_CHARS),
-            }
+            begins = first_words(passage.text, BEGINNING_CHARS)
+            row = {"source": passage.source, "characters": 0, "begins": begins}
             documents.setdefault(passage.source, row)["characters"] += len(passage.text)
         listed = {"documents": list(documents.values())[:MAX_LISTED]}
         if sum(row["characters"] for row in documents.values()) > SMALL_CHARS:

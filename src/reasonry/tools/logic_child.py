@@ -1,4 +1,4 @@
-"""Checks a claim with Z3 in a separate process. No module imports this file: an interpreter receives its text.
+"""Checks a claim with Z3 in a separate process. No module imports this file: its text is passed to Python.
 
 Z3's native code may run out of stack or memory. A separate process can be killed without harm to other processes.
 """
@@ -30,12 +30,9 @@ def rule(task: dict[str, Any]) -> dict[str, Any]:
     solver.set("timeout", int(task["timeout_ms"]))
     try:
         solver.from_string(task["assumed"])
-        grounds = solver.check()
-        if grounds == z3.unsat:
-            return {
-                "verdict": "unknown",
-                "reason": "the assumptions contradict each other: anything follows from them",
-            }
+        if solver.check() == z3.unsat:
+            reason = "the assumptions contradict each other: anything follows from them"
+            return {"verdict": "unknown", "reason": reason}
         denied = z3.Solver()
         denied.set("timeout", int(task["timeout_ms"]))
         denied.from_string(task["denied"])
@@ -48,10 +45,8 @@ def rule(task: dict[str, Any]) -> dict[str, Any]:
         return {"verdict": "proved"}
     if found == z3.sat:
         model = denied.model()
-        return {
-            "verdict": "refuted",
-            "counter_example": {str(name): str(model[name])[:500] for name in model.decls()},
-        }
+        counter_example = {str(name): str(model[name])[:500] for name in model.decls()}
+        return {"verdict": "refuted", "counter_example": counter_example}
     return {"verdict": "unknown", "reason": f"Z3 gives up: {denied.reason_unknown()}"}
 
 

@@ -116,9 +116,8 @@ class McpClient:
             for tool in page.tools:
                 if tool.name in tools:
                     raise ToolError(f"it lists two tools named {tool.name}")
-                tools[tool.name] = RemoteTool(
-                    self, *read_tool(tool.name, tool.description, tool.input_schema)
-                )
+                described = read_tool(tool.name, tool.description, tool.input_schema)
+                tools[tool.name] = RemoteTool(self, *described)
             cursor = page.next_cursor
             if not cursor:
                 return tuple(tools.values())
@@ -194,9 +193,8 @@ async def mcp_tools(
     targets = _number_equal_names([target for spec in specs for target in read_targets(spec)])
     servers = [McpClient(target) for target in targets]
     try:
-        opened = await asyncio.gather(
-            *(server.open(open_within_s) for server in servers), return_exceptions=True
-        )
+        opening = [server.open(open_within_s) for server in servers]
+        opened = await asyncio.gather(*opening, return_exceptions=True)
         tools = list[RemoteTool]()
         for found in opened:
             if isinstance(found, BaseException):
@@ -226,8 +224,7 @@ def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tup
     try:
         msgspec.convert(schema, _Arguments)
     except msgspec.ValidationError as error:
-        why = f"the inputSchema of its tool {name} is no schema of arguments: {error}"
-        raise ToolError(why) from None
+        raise ToolError(f"the inputSchema of its tool {name} is no schema of arguments: {error}") from None
     return name, inert(description or ""), json_data(schema)
 
 
@@ -242,7 +239,6 @@ def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
 
 
 def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
-    """Rename each tool whose name is taken to `server.tool`."""
     names = [tool.remote for tool in tools]
     clashing = {*reserved_names(), *taken, *(name for name in names if names.count(name) > 1)}
     while written := [tool for tool in tools if tool.name == tool.remote and tool.name in clashing]:

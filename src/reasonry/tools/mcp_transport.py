@@ -94,7 +94,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
 
 
 class ServerProcess:
-    """A server that runs as a child process. It gets a few environment variables, and the target's variables."""
+    """A server that runs as a child process. It gets a few inherited environment variables and those of the target."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -216,10 +216,6 @@ async def http_transport(target: McpTarget) -> AsyncGenerator[Any, None]:
         transport=httpx2.AsyncHTTPTransport(verify=not target.url.lower().startswith("http://")),
         event_hooks={"response": [bound]},
     )
-    async with (
-        client,
-        streamable_http_client(
-            target.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
-        ) as streams,
-    ):
+    connection = streamable_http_client(target.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
+    async with client, connection as streams:
         yield streams

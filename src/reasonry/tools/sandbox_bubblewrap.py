@@ -165,10 +165,9 @@ def _files() -> list[str]:
     binds = {place: place for place in [_interpreter(), *_libraries()]} | _packages()
     arguments: list[str] = []
     # If bubblewrap created the parent folders itself, only their owner, perhaps root, could open them.
-    for folder in sorted(
-        {str(parent) for inside in [*binds, "/dev/null"] for parent in Path(inside).parents}
-    ):
-        arguments += [] if folder == "/" else ["--perms", "0755", "--dir", folder]
+    folders = {str(parent) for inside in [*binds, "/dev/null"] for parent in Path(inside).parents}
+    for folder in sorted(folders - {"/"}):
+        arguments += ["--perms", "0755", "--dir", folder]
     for inside, place in binds.items():
         arguments += ["--ro-bind", place, inside]
     for name in ("site-packages", "dist-packages"):

@@ -55,9 +55,8 @@ def run(code: str) -> Any:
     if last is None:
         return None
     # A `from __future__` statement in the code applies to its last line too.
-    return eval(
-        compile(ast.Expression(last), "<code>", "eval", body.co_flags & FUTURES, dont_inherit=True), space
-    )
+    expression = compile(ast.Expression(last), "<code>", "eval", body.co_flags & FUTURES, dont_inherit=True)
+    return eval(expression, space)
 
 
 def data(value: Any, depth: int = 0) -> Any:
@@ -119,10 +118,8 @@ def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
     value = json.dumps(result.get("value"), ensure_ascii=False).encode(errors="replace")
     if len(value) > limit_bytes:
         whole = result["value"] if isinstance(result["value"], str) else value.decode()
-        result |= {
-            "value": whole.encode(errors="replace")[:limit_bytes].decode(errors="ignore"),
-            "truncated": True,
-        }
+        kept = whole.encode(errors="replace")[:limit_bytes].decode(errors="ignore")
+        result |= {"value": kept, "truncated": True}
     return json.dumps(result, ensure_ascii=False).encode(errors="replace")
 
 
@@ -144,9 +141,8 @@ def main() -> None:
     try:
         answer = cut(result, task["max_output_bytes"])
     except BaseException as error:
-        answer = json.dumps(
-            {"status": "error", "error": f"the value has no text: {type(error).__name__}"}
-        ).encode()
+        result = {"status": "error", "error": f"the value has no text: {type(error).__name__}"}
+        answer = json.dumps(result).encode()
     while answer:
         answer = answer[os.write(channel, answer) :]
     os._exit(0)

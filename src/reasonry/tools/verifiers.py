@@ -134,7 +134,7 @@ class JsonSchemaVerifier:
 
 
 class TypeVerifier:
-    """Checks an answer against a type. The run's own verifier checks everything else.
+    """Checks an output against a type. The run's own verifier checks all other candidates.
 
     Args:
         kind: A type, as in the argument `output_type` of `solve`.
@@ -171,11 +171,10 @@ class CallableVerifier:
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a candidate. Exceptions of the callable are passed on."""
+        """Check a candidate. Exceptions that the callable raises propagate to the caller."""
         named = {"final": claim.final} if self.takes_final else {}
-        return _verdict(
-            await call_anywhere(self.name, self.function, claim.problem, list(claim.path), **named)
-        )
+        verdict = await call_anywhere(self.name, self.function, claim.problem, list(claim.path), **named)
+        return _verdict(verdict)
 
 
 class SandboxedVerifier:

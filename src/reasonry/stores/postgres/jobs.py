@@ -82,13 +82,12 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
     from procrastinate.exceptions import ConnectorException
 
     (others,) = tx.rows(OF_OWNER, (owner,))[0]
-    at = None if job.at_ms is None else datetime.fromtimestamp(job.at_ms / 1_000, UTC)
     task = _client().configure_task(
         TASK,
         allow_unknown=True,
         queue=job.queue,
         priority=-(job.priority * (MOST_TURNS + 1) + others),
-        schedule_at=at,
+        schedule_at=None if job.at_ms is None else datetime.fromtimestamp(job.at_ms / 1_000, UTC),
         connection=tx.connection,
     )
     try:
@@ -125,7 +124,7 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Map the name of each procrastinate script that is not applied yet to its SQL, in the order of application."""
+    """Return the Procrastinate scripts not applied yet: a map from name to SQL, in the order of application."""
     # This finds the scripts without importing the package.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"

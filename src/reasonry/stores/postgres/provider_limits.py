@@ -127,11 +127,10 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
     """Reserve a place for a call and return its id. If no place is free, return None and the seconds to wait."""
-    found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
+    requests, at_once, _ = tx.rows(_LIMIT + tx.dialect.lock, (provider,))[0]
     now = tx.now_ms()
     since = now - WINDOW_MS
     tx.execute(_FORGET, (provider, since, now))
-    requests, at_once, _ = found[0]
     sent, first, in_flight = tx.rows(_COUNT, (provider, since, now))[0]
     if sent >= requests:
         return None, max(first - since, 1) / 1_000

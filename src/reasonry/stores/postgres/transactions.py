@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-import psycopg.errors
+from psycopg.errors import ConnectionTimeout
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...errors import StoreError, UsageError
 from ...records import Backup, Finding, JobOptions, OnProgress, RunRow
 from .. import schema, sql
 from ..copy import copy_store
-from ..row_store import Database, RowStore
+from ..row_store import Database, RowStore, Work
 from ..sqlite import SqliteStore
 from ..transfer import verify
 from . import jobs
@@ -31,7 +31,6 @@ from .address import Address
 from .nul_escapes import keep_any_text
 
 T = TypeVar("T")
-Work = Callable[[sql.Tx], T]
 
 INDEX = "searchable_trigrams"
 ADD_INDEX = (
@@ -47,7 +46,7 @@ TABLES = "run, line, checkpoint, lease, session, thought, searchable"
 
 
 def pattern_of(part: str) -> str:
-    """Return a LIKE pattern that matches every text that contains this part."""
+    """Return a LIKE pattern that matches every text that contains `part`."""
     escaped = part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
@@ -319,9 +318,8 @@ class PostgresDatabase(Database):
 
 
 def _check_server(db: Any, address: Address) -> None:
-    names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
-    wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
-    found = dict(db.execute(wanted, (list(names),)))
+    names = ["fsync", "full_page_writes", "server_encoding", "synchronous_commit"]
+    found = dict(db.execute("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", (names,)))
     if found.get("server_encoding") != "UTF8":
         raise StoreError(
             f"the database of the store {address.name} has the encoding {found.get('server_encoding')}; "
@@ -390,8 +388,7 @@ def _is_there(db: Any, relation: str) -> bool:
 
 
 def _is_timeout(error: BaseException) -> bool:
-    kinds = (psycopg.errors.ConnectionTimeout, PoolTimeout)
-    return type(error).__name__ == "_WaitTimeout" or isinstance(error, kinds)
+    return type(error).__name__ == "_WaitTimeout" or isinstance(error, ConnectionTimeout | PoolTimeout)
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -149,9 +149,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             description="Carry the task out.",
             guidance="Do what the task asks and no more, from accepted results alone. After an error try "
             "another way, within the limit; then leave the task.",
-            fields=(
-                Field("result", {"description": "What the resource brought, or the error."}, required=False),
-            ),
+            fields=(Field.optional("result", "any", "What the resource brought, or the error."),),
             body=tasks.execute,
             reply=forms.ExecutionReply,
             example={

@@ -76,18 +76,13 @@ def focus_of(written: str) -> Focus | None:
     head, colon, choices = text.partition(":")
     if colon and head.strip().lower() == "choice":
         words = tuple(" ".join(word.split()) for word in choices.split("|"))
-        if fault := _fault(words):
-            raise ValueError(f"focused_answer_type {text[:80]!r}: {fault}")
+        named = f"focused_answer_type {text[:80]!r}"
+        if not all(words) or len(words) < 2:
+            raise ValueError(f"{named}: name at least two choices, as in `choice: Python | JavaScript`")
+        if len({word.casefold() for word in words}) < len(words):
+            raise ValueError(f"{named}: two choices are the same")
         return Focus(f"choice: {' | '.join(words)}", words)
     raise ValueError(f"focused_answer_type is one of: {'; '.join(TYPES)}; got {text[:80]!r}")
-
-
-def _fault(words: tuple[str, ...]) -> str | None:
-    if not all(words) or len(words) < 2:
-        return "name at least two choices, as in `choice: Python | JavaScript`"
-    if len({word.casefold() for word in words}) < len(words):
-        return "two choices are the same"
-    return None
 
 
 def _number(raw: object) -> int | float | None:

@@ -211,10 +211,9 @@ def _task_counts(state: State) -> tuple[int, int]:
 
 def select_plan(state: State, index: int) -> State:
     """Select a plan and queue its tasks."""
-    planned = state.now.plans[index].tasks
     tasks = [
         Task(task.resource_name, task.task_query, state.number, number, task.depends_on)
-        for number, task in enumerate(planned, 1)
+        for number, task in enumerate(state.now.plans[index].tasks, 1)
     ]
     return replace(state, tasks=(*state.tasks, *tasks)).with_iteration(selected=index)
 

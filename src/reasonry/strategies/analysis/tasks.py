@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...blocks.programs import SANDBOX_TOOL, UNAVAILABLE, WHERE_IT_RUNS, output_of
-from ...blocks.toolcard import arguments_for, card_named, convert_types
+from ...blocks.toolcard import arguments_for, card_named, convert_types, properties_of
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, request, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
@@ -94,12 +94,9 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     stages = {task.at for task in state.at_work}
     if "quality_evaluation" in stages and "task_execution" not in stages:
         to = "quality_evaluation"
-    elif "query_conversion" in stages:
-        to = "query_conversion"
-    elif "task_execution" in stages:
-        to = "task_execution"
     else:
-        return go(state, "iteration_decision", *thoughts)
+        work = ("query_conversion", "task_execution")
+        to = next((stage for stage in work if stage in stages), "iteration_decision")
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
 
@@ -139,9 +136,7 @@ def _errors(task: Task) -> str:
     if not task.errors:
         return ""
     lines = "\n".join(f"- {error}" for error in task.errors)
-    if task.program:
-        return CODE_ERRORS.format(code=task.program, errors=lines)
-    return ERRORS.format(errors=lines)
+    return (CODE_ERRORS if task.program else ERRORS).format(code=task.program, errors=lines)
 
 
 def _question(state: State, task: Task, kind: str, instruction: str, *material: str, **parts: Any) -> Ask:
@@ -168,11 +163,10 @@ def convert(s: State) -> Body:
 def _conversion(state: State, task: Task) -> Ask:
     card = card_named(state.options.resources, task.resource_name)
     assert card is not None, "checked when the plan was read"
-    properties = card.parameters.get("properties") or {}
     text = CONVERT.format(
         resource=task.resource_name,
         parameters=msgspec.json.encode(card.parameters).decode(),
-        example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
+        example="{" + ", ".join(f'"{name}": "…"' for name in properties_of(card)) + "}",
     )
     material = NEXT_TASK.format(resource=task.resource_name, text=task.task_query), _errors(task)
     return _question(state, task, "convert", text, *material)
@@ -310,17 +304,14 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
         "" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         _errors(task),
     )
-    form = inlined_schema(_reply_form(state, task.resource_name))
+    form = inlined_schema(REPLIES[task.resource_name][state.options.judge_own_results])
     return _question(state, task, "perform", text, *material, form=form)
-
-
-def _reply_form(state: State, resource: str) -> type[Struct]:
-    return REPLIES[resource][state.options.judge_own_results]
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
     """Read the model's reply into the form that belongs to the task's resource."""
-    reading = read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
+    form = REPLIES[ask.facts["resource"]][state.options.judge_own_results]
+    reading = read_form(replies[-1], form)
     if isinstance(reading, Unreadable):
         return reading
     return msgspec.json.decode(msgspec.json.encode(reading[0])), reading[1]

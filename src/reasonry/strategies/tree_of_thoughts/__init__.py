@@ -201,8 +201,7 @@ def _value(child: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
 
 def _plant(state: State, fresh: Sequence[Node]) -> State:
     """Add the valued and the refuted new thoughts to the tree."""
-    ended = bool(state.reason)
-    ready = [child for child in fresh if ended or child.single or child.score is not None]
+    ready = [child for child in fresh if state.reason or child.single or child.score is not None]
     left = tuple(child for child in fresh if child not in ready)
     return replace(state, nodes=grow(state.nodes, ready), fresh=left)
 

@@ -90,9 +90,6 @@ class Formulated(Struct, frozen=True, kw_only=True):
         return None if text.casefold() in ("", "null") else text
 
 
-_SCORED_FORM = inlined_schema(ScoredProposals)
-
-
 # -- G(p, s, k)
 
 
@@ -120,7 +117,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
         by="drafter",
         retries=options.max_parse_retries,
         about=parent,
-        form=_SCORED_FORM if options.proposes_scores else None,
+        form=inlined_schema(ScoredProposals) if options.proposes_scores else None,
     )
 
 

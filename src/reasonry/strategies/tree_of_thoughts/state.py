@@ -238,9 +238,8 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
 
 
 def children(tree: Tree, node_id: str) -> list[Node]:
-    """Return a node's children, oldest first. An unknown node has no children."""
-    parent = tree.get(node_id)
-    return [] if parent is None else [tree[child] for child in parent.children]
+    """Return a node's children, oldest first."""
+    return [tree[child] for child in tree[node_id].children]
 
 
 def path_to(tree: Tree, node_id: str) -> list[Node]:

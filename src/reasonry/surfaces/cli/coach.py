@@ -102,11 +102,8 @@ def answer_(
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
     """Show the state of a run and its open questions."""
-
-    async def work(app: App) -> dict[str, Any]:
-        return await Coach(app.engine, brief=brief).status(await app.run_id(run_id))
-
-    show_coached(common.do(work), common)
+    _, document = common.do_on_run(run_id, lambda app, run_id: Coach(app.engine, brief=brief).status(run_id))
+    show_coached(document, common)
     return 0
 
 

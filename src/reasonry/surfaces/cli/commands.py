@@ -141,7 +141,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Append the description in a command's docstring to the command's short help. Return the command's name."""
+    """Append a command's long description, from its docstring, to its short help. Return the command's name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
     described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]

@@ -22,8 +22,6 @@ from ..setup.checks import find_entries, try_entries
 from .output import columns_of, print_line, print_table
 from .settings import Common, run_async
 
-_NOT_WORKING = 1
-
 
 class _Part(NamedTuple):
     """The result of checking a part: its name, its state, a note and, if the part has a fault, the remedy."""
@@ -80,7 +78,7 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
     common.show(document, draw)
     if not document["store"]["ok"]:
         return present.EXIT_CODES["store_unavailable"]
-    return _NOT_WORKING if faults else 0
+    return 1 if faults else 0
 
 
 def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -91,7 +89,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Test the server of each entry. Return each agent that is installed or has entries, with its test results."""
+    """Test the server of each Reasonry entry. Return the agents that are installed or have entries, with results."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

@@ -79,7 +79,7 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks of a report. `print_answer` prints the prose; headings and bullets are printed as uncut lines."""
+    """Print the blocks of a report: prose with `print_answer`, headings and bullets with `print_line`."""
     for block in blocks:
         match block:
             case Heading(text):

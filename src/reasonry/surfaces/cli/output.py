@@ -49,10 +49,8 @@ def print_part(document: Any, path: str) -> None:
     """
     found = msgspec.to_builtins(document)
     for name in path.split("."):
-        pairs = (
-            found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
-        )
-        members = {str(key): value for key, value in pairs}
+        found = dict(enumerate(found)) if isinstance(found, list) else found
+        members = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
         if name not in members:
             choices = [*members][:_MAX_CHOICES]
             there = ", ".join(choices) or "nothing in it"
@@ -234,7 +232,7 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return a column for each of these keys of a row. Values wrap in all columns except the first."""
+    """Return a table column for each row key in `names`. Values wrap in every column but the first."""
     first, *others = names
     wrapping = [Column(name.upper(), name, narrowest=8, wraps=True) for name in others]
     return [Column(first.upper(), first), *wrapping]

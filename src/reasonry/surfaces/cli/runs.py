@@ -250,8 +250,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
     The limits that you do not name stay the same. The usage so far counts toward the new limits. The new limits
     apply within a second, whichever process on this store drives the run.
     """
-    named = limits.as_dict()
-    if not named:
+    if not (named := limits.as_dict()):
         message = "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …"
         raise UsageError(message, option="budget")
 

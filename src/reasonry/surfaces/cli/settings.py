@@ -50,7 +50,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """As these options say, print a document's part `field`, the whole as JSON, or text for people. Return 0.
+        """Print part of a document, all of it as JSON, or text for people, depending on the options. Return 0.
 
         Args:
             text: The text for people, or a function that prints it. Default: a table of the document's members.
@@ -114,7 +114,7 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Print the document that `work` returns, with a list under `name`. If the list is empty, print `none`."""
+        """Print the document that `work` returns, with its list `name`. If the list is empty, print the note `none`."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none

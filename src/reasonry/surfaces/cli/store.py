@@ -76,8 +76,7 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
     Args:
         file: A file that `store backup` wrote.
     """
-    say = _note_progress("copied")
-    return _show(common, lambda store: store.whole.restore(file, on_progress=say))
+    return _show(common, lambda store: store.whole.restore(file, on_progress=_note_progress("copied")))
 
 
 def _show(common: Common, work: Callable[[RowStore], Awaitable[object]]) -> int:

@@ -54,7 +54,7 @@ def page_url(request: Request) -> str:
 
 
 class Wiring:
-    """The parts of the server that all requests share. The method `context` adds the app of a request's principal.
+    """The parts of the server that all requests share. The method `context` builds the context of a single request.
 
     Attributes:
         in_flight: How many requests are in progress, by principal.
@@ -122,7 +122,7 @@ class Wiring:
             await driving
 
     async def _drive_jobs(self) -> None:
-        """Drive the store's jobs until the server drains. Return at once if the server drives no jobs."""
+        """Drive the store's jobs until the server drains. If the settings allow no jobs, return at once."""
         places = min(self.settings.concurrency, self.settings.max_runs)
         if not places:
             return
@@ -146,7 +146,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a response that streams events. Sending the response raises the errors of `Wiring.stream`."""
+    """Return a response that streams events. Sending the response may raise the errors that `Wiring.stream` lists."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

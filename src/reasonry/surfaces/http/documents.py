@@ -114,7 +114,6 @@ async def read_json(request: Request) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether the lists and objects in a value are nested more than `levels` deep."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
@@ -139,7 +138,7 @@ def read_query(request: Request, form: type[S]) -> S:
 
 
 def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
-    """Convert a document to a type.
+    """Convert a document to an instance of the type `form`.
 
     Args:
         strict: Whether to refuse numbers and booleans written as text.
@@ -165,7 +164,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the legal values of a member. If the type of the member has no `Literal`, return an empty list."""
+    """Return the legal values of the member `field` of `form`. If its type has no `Literal`, return an empty list."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
@@ -189,10 +188,8 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
     request_id, headers = scope[REQUEST_ID], Headers(scope=dict(scope))
     if isinstance(error, ReasonryError):
         asked = f"{scope['method']} {scope['path']} by {headers.get('user-agent', 'an unnamed client')}"
-        why = f"{http_status(error.code)} {error.code}: {error.message}"
-        _LOG.warning(
-            "request %s refused: %s", request_id, clip(SECRETS.mask(f"{why} ({asked})"), _LOGGED_CHARS)
-        )
+        why = f"{http_status(error.code)} {error.code}: {error.message} ({asked})"
+        _LOG.warning("request %s refused: %s", request_id, clip(SECRETS.mask(why), _LOGGED_CHARS))
         return error
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))

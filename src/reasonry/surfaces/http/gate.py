@@ -73,7 +73,10 @@ class RequestGate:
             if message["type"] == "http.response.start":
                 reply_begins()
                 status = message["status"]
-                message["headers"] = _complete(message["headers"], scope[REQUEST_ID])
+                headers, request_id = message["headers"], scope[REQUEST_ID].encode()
+                message["headers"] = [*headers, *SECURITY_HEADERS, (b"x-request-id", request_id)]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    message["headers"].append(_NOT_KEPT)
             await send(message)
 
         try:
@@ -126,10 +129,3 @@ def _replay(body: bytes, receive: Any) -> Any:
         return next(messages, None) or await receive()
 
     return replay
-
-
-def _complete(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
-    complete = [*headers, *SECURITY_HEADERS, (b"x-request-id", request_id.encode())]
-    if not any(name == b"cache-control" for name, _ in headers):
-        complete.append(_NOT_KEPT)
-    return complete

@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering. The block calls the yielded function to end this watch.
+        """Abort the `with` block if the store stops answering, unless the block has called the yielded function.
 
         Raises:
             StoreError: The block was aborted.

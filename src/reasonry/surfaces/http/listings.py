@@ -1,4 +1,4 @@
-"""HTTP operations that list names, report the usage of runs, and show the state of the server.
+"""HTTP operations that list the names a run may use, report the usage of runs, and show the state of the server.
 
 The names belong to strategies, models, verifiers, tools and documents. The state is the health, jobs and metrics.
 """
@@ -92,15 +92,14 @@ async def list_names(context: RequestContext) -> Response:
     """List the models, verifiers, tools and documents that a run may name."""
     allowed = context.app.rights.allowed
     names = {spec: name for name, spec in allowed.models.items()}
-    return reply(
-        {
-            "models": [{"name": name} for name in allowed.model_names],
-            "default": names.get(allowed.default_model or ""),
-            "verifiers": list(allowed.verifiers),
-            "tools": list(allowed.tools),
-            "documents": list(allowed.documents),
-        }
-    )
+    document: ListedNamesDocument = {
+        "models": [{"name": name} for name in allowed.model_names],
+        "default": names.get(allowed.default_model or ""),
+        "verifiers": list(allowed.verifiers),
+        "tools": list(allowed.tools),
+        "documents": list(allowed.documents),
+    }
+    return reply(document)
 
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:

@@ -27,7 +27,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def route_of(scope: Any) -> str:
-    """Return the path pattern of an answered request, or `UNKNOWN` if its address is unknown."""
+    """Return the path pattern of an answered request, or `UNKNOWN` if the request's address has no route."""
     return getattr(scope.get("route"), "path_format", None) or UNKNOWN
 
 
@@ -109,7 +109,7 @@ class Metrics(Meter):
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:
-        """Count an answered request, and record the seconds since `begun`, a time of `time.perf_counter`."""
+        """Count an answered request, and record the seconds since `begun`, a `time.perf_counter()` value."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
         self.add("requests", method=method, route=route, status=str(status))

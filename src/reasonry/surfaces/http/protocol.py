@@ -41,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- receiving
 
     def connection_made(self, transport: Any) -> None:
-        """Accept a connection. At the limit, close the longest waiting connection. If none waits, refuse this one."""
+        """Accept a connection. At the limit, drop the longest idle client. If no client is idle, refuse the new one."""
         super().connection_made(transport)
         has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
         self._go_last()
@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end()
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Send an error as the reply, unless another reply has begun. Then close the connection."""
+        """Send an error as the reply, unless another reply is in progress. Close the connection in either case."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True

@@ -35,7 +35,7 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Map the name of each limit that a request changes to the new value. The value None removes the limit."""
+    """Return the new value of each limit that a request changes, by limit name. The value None removes the limit."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 

@@ -145,7 +145,7 @@ async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
     """Compare two runs: return the first point where they differ, and all other differences."""
     first, second = [await context.app.engine.record(run_id) for run_id in (query.a, query.b)]
-    return reply(await asyncio.to_thread(lambda: diff_runs(first, second)))
+    return reply(await asyncio.to_thread(diff_runs, first, second))
 
 
 async def read_run(context: RequestContext, run_id: str) -> Response:
@@ -182,8 +182,7 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
         after = read_form({"after": last_id}, EventsQuery, strict=False).after
     row, (last, _) = await context.app.store.run(run_id), await context.app.engine.last_line(run_id)
     if after > last:
-        message = f"run {run_id} has no event {after}; its last one is {last}"
-        raise UsageError(message, field="after")
+        raise UsageError(f"run {run_id} has no event {after}; its last one is {last}", field="after")
     if after == last and row.status != "active":
         return Response(status_code=204)
     return stream_events(context, _pieces(context, run_id, after, text=query.text))
@@ -242,8 +241,7 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
     if body.is_coached(source.participants.model == CALLER):
         await runs.coach_take_over(context.app, run_id, body.participants(), budget)
     else:
-        named = body.participants()
-        await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
+        await context.supervisor.resume(context.app, run_id, body.participants(), budget, job=JobOptions())
     return await read_run(context, run_id)
 
 

@@ -246,7 +246,7 @@ def _begun(document: Document) -> Response:
 
 
 async def _show(context: RequestContext, action: str, call: Any) -> Response:
-    """Call the method of `Sessions` with the name `action`, and reply with the result of the call.
+    """Call the `Sessions` method named by `action`, and reply with its result.
 
     Raises:
         NotFoundError: The session id is incomplete. Only other surfaces accept the beginning of an id.

@@ -190,8 +190,7 @@ class Connection:
         """Encode a result as JSON, with the members that the connection's version requires."""
         if self._is_stateless:
             about = {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}
-            hint = CACHE_HINTS.get(method)
-            fresh = {} if hint is None else {"ttlMs": hint, "cacheScope": "private"}
+            fresh = {"ttlMs": CACHE_HINTS[method], "cacheScope": "private"} if method in CACHE_HINTS else {}
             result = {**about, **fresh, **result}
         return msgspec.json.encode(result)
 

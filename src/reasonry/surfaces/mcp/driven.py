@@ -184,7 +184,7 @@ async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> 
 
 
 async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Document:
-    """Wait for a run, and return its result document. After `patience_s` seconds, return the run's state so far."""
+    """Wait for a run and return its result document. If `patience_s` seconds pass first, return the result so far."""
     with tasks.supervisor.attending(tasks.app, run_id, leaves=not context.ends_when_left):
         result = await _wait(tasks, run_id, context)
     if result is not None:

@@ -63,7 +63,7 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """A line is unreadable. The server replies with this error. A tool call gets a tool result that reports the error.
+    """A line is unreadable. The reply is this error or, for a tool call, a tool result that describes the error.
 
     Attributes:
         id: The id of the request, or None if the id is unreadable.

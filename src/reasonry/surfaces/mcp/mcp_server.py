@@ -166,8 +166,7 @@ class McpServer:
         return tool_result(document, shown=tool.shorten(document))
 
     async def _list_tools(self, _: ListParams, context: CallContext) -> Document:
-        listings = [tool.listing(shows_pages=context.shows_pages) for tool in self.tools.values()]
-        return {"tools": listings}
+        return {"tools": [tool.listing(shows_pages=context.shows_pages) for tool in self.tools.values()]}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
         """List every strategy and the latest sessions. If the client can show pages, also list the page of `show`."""

@@ -32,10 +32,7 @@ DESCRIPTION = (
     "Show the user a run or session as a page: tree, scores, why thoughts were dropped, time, spend."
 )
 
-_MAX_CHARS = 1_500_000
-_MAX_TEXT_CHARS = 4_000
-_MAX_NODES = 1_000
-_MAX_ENTRIES = 1_500
+_EMBEDDED = PageBounds(text_chars=4_000, all_chars=1_500_000, nodes=1_000, entries=1_500)
 _ANSWER_CHARS = 2_000
 
 
@@ -52,9 +49,8 @@ def read_page_resource() -> Document:
 
 def page_tool(app: App) -> McpTool:
     """Return the tool `show`."""
-    text = {"type": "string"}
     properties = {
-        **dict.fromkeys(("kind", "id", "title", "status", "path", "url", "note"), text),
+        **{name: {"type": "string"} for name in ("kind", "id", "title", "status", "path", "url", "note")},
         "answer": {"type": ["string", "null"]},
         "nodes": {"type": "object"},
         "page": {"type": "object"},
@@ -76,8 +72,7 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
     # If the call has no id, show the connection's latest run, or its session, or the latest entry of the store.
     runs, own = context.runs, context.thinker and context.thinker.current
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
-    embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
-    page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)
+    page = await find_page(app, wanted, _EMBEDDED if context.shows_pages else DEFAULT_BOUNDS)
     dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
     document = {
         **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},

@@ -120,16 +120,15 @@ class RunTasks:
         """Accept a run and return its id. With a `job`, the run is a task. If `can_ask`, the task may ask its user."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
-            parts = structs.replace(
-                request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)]
-            )
+            tools = [*request.participants.tools, CallersTool(ASK_USER)]
+            parts = structs.replace(request.participants, tools=tools)
             asking = structs.replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self.app.receive(asking)
         run_id, _ = await self.supervisor.start(self.app, order, performers, job=job)
         return run_id
 
     async def _attend(self, run_id: str) -> None:
-        """Drive an idle task if no server or worker drives the jobs."""
+        """Drive an idle task. If this object was given a supervisor, do nothing: that supervisor drives the task."""
         if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
                 await self.supervisor.take_up(run_id)
@@ -178,7 +177,7 @@ class RunTasks:
         return {}
 
     async def _update(self, wanted: TaskParams, context: CallContext) -> Document:
-        """Accept the user's reply to the open question of a task. Replies with other keys are ignored."""
+        """Accept the user's reply to a task's open question. Replies to any other question are ignored."""
         run_id, replies = wanted.task_id, wanted.input_responses
         _, _, question = await self._settle(run_id)
         while question is not None and (reply := replies.get(question.key)) is not None:
@@ -198,9 +197,11 @@ class RunTasks:
     async def _settle(
         self, run_id: str, *, can_ask: bool = True
     ) -> tuple[RunRow, Run | None, UserQuestion | None]:
-        """Close questions that cannot be asked or are too old, then return the row, the run and the open question."""
+        """Close questions that cannot be asked or are too old. Return the run's row, the run and any open question."""
         while True:
-            row = await self._row(run_id)
+            row = await self.app.store.run(run_id)
+            if not row.unattended:
+                raise NotFoundError(f"run {run_id} is no task; `coach` shows and resumes it", run_id=run_id)
             is_met = row.outcome == "stopped" and row.reason in _LIMITS
             if row.status != "active" and not is_met:
                 return row, None, None
@@ -218,14 +219,8 @@ class RunTasks:
                 return read.row, read.run, question
             await asyncio.sleep(RETRY_S)
 
-    async def _row(self, run_id: str) -> RunRow:
-        row = await self.app.store.run(run_id)
-        if not row.unattended:
-            raise NotFoundError(f"run {run_id} is no task; `coach` shows and resumes it", run_id=run_id)
-        return row
-
     async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
-        """Stop a run that waits for its user, if `question` is still open. The task of the run ends."""
+        """If `question` is still open, stop the run that waits for the user's reply. The run's task then ends."""
         with suppress(ConflictError):
             async with self.app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:

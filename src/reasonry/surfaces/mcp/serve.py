@@ -105,10 +105,9 @@ def main(
 @contextlib.contextmanager
 def _conversation() -> Generator[tuple[int, int]]:
     source, sink = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    os.close(nothing)
     try:
         yield source, sink
     finally:

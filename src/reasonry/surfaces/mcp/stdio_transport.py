@@ -41,7 +41,7 @@ class StdioTransport:
         threading.Thread(target=self._read, daemon=True).start()
 
     def stop(self) -> None:
-        """Ignore all lines that arrive from now on. Queued lines are still written."""
+        """Ignore all input lines that arrive from now on. Queued output lines are still written."""
         self._ended = True
 
     async def close(self, timeout_s: float) -> None:

@@ -50,7 +50,7 @@ class CallContext:
 
 
 class TaskDocument(Document):
-    """A document that describes a task of the protocol. A tool call returns a task if its result does not exist yet."""
+    """A document that describes a task of the protocol. A tool call returns a task if its result is not ready yet."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`. The page's address is there twice, once for older clients."""
+        """Return the tool's entry in `tools/list`. The entry repeats the tool's page address for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,

@@ -40,7 +40,7 @@ class StageFields(dict[str, Any]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Accept a string or an object."""
+        """Return a schema that accepts a string or an object."""
         return handler(str | dict[str, Any])
 
     @classmethod

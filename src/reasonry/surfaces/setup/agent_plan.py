@@ -112,7 +112,7 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Infer whether a setup created this file: there is no backup, or the backup also contains Reasonry's entry."""
+    """Infer whether a setup created the file. A backup without Reasonry's entry shows that the user created it."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 
@@ -129,7 +129,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
         if before is None and wanted.remove:
             continue
         note = ""
-        if wanted.remove and users:
+        if users:
             note = f"{path} stays for {users}"
         elif wanted.remove and before != text:
             note = f"{path} stays: it differs from the skill of this version"

@@ -125,12 +125,12 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Return the first path that qualifies by the rules at the top of `agents.toml`, or else the first path."""
+        """Return the first path that qualifies by the rules in `agents.toml`. If none does, return the first path."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
     def has(self, agent: Agent) -> bool:
-        """Whether an agent is installed: one of its signs exists, or its command is on PATH."""
+        """Whether an agent is installed: a file or folder in its `signs` exists, or its command is on PATH."""
         path = self.environ.get("PATH", "")
         has_trace = any(sign.exists() for sign, _ in self._candidates(agent.signs))
         return has_trace or any(shutil.which(name, path=path) for name in agent.programs)

@@ -74,14 +74,13 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
     if isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False):
         return {"note": "it is switched off"}
     if launch is None:
-        remedy = "take it out, and set it up again"
-        return {"problem": "the entry names no command", "remedy": remedy}
+        return {"problem": "the entry names no command", "remedy": "take it out, and set it up again"}
     has_variables = any("${" in word for word in (launch.command, *launch.args, *launch.env.values()))
     return {"note": "it has variables that only the agent fills in"} if has_variables else {}
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
-    """Check each entry's server, started as the agent would start it. At most four servers run at once.
+    """Start the server of each entry as the agent would, and check the server. At most four servers run at once.
 
     Returns:
         The result of `check_server` for each entry. If a server was not started, the result is the entry's `known`.
@@ -143,7 +142,7 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the result of each request in `_HELLO`, as found in a server's standard output.
+    """Yield a server's result for each request in `_HELLO`, read from the server's standard output.
 
     Raises:
         ValueError: The server ended, was too slow, refused a request or broke the protocol. The message says which.

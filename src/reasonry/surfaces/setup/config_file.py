@@ -54,7 +54,7 @@ class FileChange(Struct, frozen=True):
 
 
 def read_config(path: Path) -> str | None:
-    """Return the text of a file, including any byte order mark and its own line ends. Return None if there is no file.
+    """Return the text of a file with its byte order mark and line ends unchanged, or None if there is no file.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -149,7 +149,7 @@ def read_data(form: str, text: str) -> dict[str, Any]:
 
 
 def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value that this sequence of keys leads to, or None if there is no such value."""
+    """Return the value at the key path `keys`, or None if there is no such value."""
     found: Any = data
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with `entry` at these keys. If `entry` is None, remove the old entry and tables left empty.
+    """Return the text with `entry` at the key path `keys`. If `entry` is None, remove the old entry and empty tables.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.
@@ -181,7 +181,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put `entry` into parsed data or a tomlkit or ruamel.yaml document. If `entry` is None, remove the old entry."""
+    """Put `entry` at the path `keys` in plain, tomlkit or ruamel.yaml data. If `entry` is None, remove the old one."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -244,7 +244,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Put back the comments at the end of the removed lines, since these comments describe the lines that follow."""
+    """Restore to `after` the comments that ended the removed lines. Such comments describe the lines that follow."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -270,7 +270,7 @@ def _read_json(text: str) -> Any:
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Replace the entry at these keys, or insert it first in its object. If `entry` is None, remove the old entry."""
+    """Put `entry` at the path `keys`; a new entry comes first in its object. If `entry` is None, remove the old one."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():

@@ -7,7 +7,7 @@ from functools import partial
 from ...app.app import App
 from ...engine.engine import RunView
 from ...errors import NotFoundError
-from ...records import RunRow, find_id
+from ...records import find_id
 from .page import DEFAULT_BOUNDS, PageBounds, PageDocument
 from .run_page import run_page
 from .session_page import session_page
@@ -30,12 +30,12 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
         return [*dict.fromkeys([*runs, *await app.store.session_ids(prefix, limit)])][:limit]
 
     found_id = await find_id(text, "run or session", find_ids, partial(_last, app))
-    row = await _run_row(app, found_id)
-    if row is not None:
-        return await page_of_view(app, await app.engine.view(row.run_id), bounds)
+    run_id = await _find_run(app, found_id)
+    if run_id is not None:
+        return await page_of_view(app, await app.engine.view(run_id), bounds)
     session = await app.sessions().export({"session_id": found_id, "format": "json"})
     strategy = app.strategies.get(str(session.get("strategy") or ""))
-    return await asyncio.to_thread(lambda: session_page(session, strategy, bounds))
+    return await asyncio.to_thread(session_page, session, strategy, bounds)
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
@@ -43,27 +43,24 @@ async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOU
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
-    page = await asyncio.to_thread(lambda: run_page(record, strategy, ended, bounds))
+    page = await asyncio.to_thread(run_page, record, strategy, ended, bounds)
     page.position, page.paused = view.last.seq, row.paused
     return page
 
 
 async def _last(app: App) -> str | None:
-    runs, sessions = await app.store.runs(limit=1), await app.store.sessions(limit=1)
-    used = [(row.updated_at_ms, row.run_id) for row in runs]
-    used += [(row.used_at_ms, row.session_id) for row in sessions]
+    used = [(row.updated_at_ms, row.run_id) for row in await app.store.runs(limit=1)]
+    used += [(row.used_at_ms, row.session_id) for row in await app.store.sessions(limit=1)]
     return max(used)[1] if used else None
 
 
-async def _run_row(app: App, found_id: str) -> RunRow | None:
-    """Return the run with this id, or the run that wrote the session with this id, or None if there is no such run."""
+async def _find_run(app: App, found_id: str) -> str | None:
+    """Return `found_id` if it is a run's id. If it is a session's id, return the id of the session's run, if any."""
     with contextlib.suppress(NotFoundError):
-        return await app.store.run(found_id)
+        return (await app.store.run(found_id)).run_id
     try:
-        session = await app.store.session(found_id)
+        return (await app.store.session(found_id)).run_id
     except NotFoundError:
-        message = (
-            f"there is no run and no session {found_id[:200]!r}; `runs list` and `sessions list` show them"
-        )
-        raise NotFoundError(message, id=found_id[:200]) from None
-    return None if session.run_id is None else await app.store.run(session.run_id)
+        shown = found_id[:200]
+        message = f"there is no run and no session {shown!r}; `runs list` and `sessions list` show them"
+        raise NotFoundError(message, id=shown) from None

@@ -42,7 +42,7 @@ KEPT_S = 24 * 60 * 60
 
 @cache
 def asset_texts() -> Mapping[str, str]:
-    """Map the path of each file in `assets` to its text. The folder `live` contains the files of the live page only."""
+    """Map the path of each file in `assets` to its text. Only the live page uses the files in the folder `live`."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
     font = base64.b64encode(folder.joinpath("inter.woff2").read_bytes()).decode()
@@ -146,8 +146,7 @@ def _links(relation: str, version: str, names: list[str]) -> str:
 
 def page_folder(environ: Mapping[str, str]) -> Path:
     """Return the default folder for pages: the folder that `REASONRY_PAGES` names, or one in the user's cache."""
-    named = environ.get("REASONRY_PAGES")
-    if named:
+    if named := environ.get("REASONRY_PAGES"):
         return Path(named)
     import platformdirs
 

@@ -211,10 +211,10 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
     """Give the node `last` the state `end`. Mark its ancestors, and the nodes merged into them, as `on_path`."""
-    waiting: list[str | None] = [last]
+    waiting = [last]
     while waiting:
-        node = nodes.get(waiting.pop() or "")
-        if node is not None and node.parent is not None and node.state != "on_path":
+        node = nodes[waiting.pop()]
+        if node.parent is not None and node.state != "on_path":
             node.state = "on_path"
             waiting += [node.parent, *node.merges]
     nodes[last].state = end
@@ -271,7 +271,7 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
     limit = bounds.text_chars
     while limit > _LEAST_CHARS and sum(min(length, limit) for length in lengths) > bounds.all_chars:
         limit = max(limit // 2, _LEAST_CHARS)
-    if lengths and max(lengths) > limit:
+    if max(lengths) > limit:
         plain_page = map_texts(plain_page, shorten)
     return structs.replace(msgspec.convert(plain_page, PageDocument), cuts=cuts)
 

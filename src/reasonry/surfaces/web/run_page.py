@@ -178,7 +178,7 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node that an effect is about. If its path `about` names no node, return the nearest node above.
+        """Return the node that an effect is about. If its `about` path names no node, return the nearest ancestor.
 
         In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """
@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result and the nodes of the reason's thoughts. Add the numbers to node labels."""
+        """Return the reason for the result, with one node per thought it names. Add thought numbers to node labels."""
         why = self.reason
         if why is None:
             return None
@@ -206,7 +206,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add the cost of an effect to its node. Return the members that questions and calls share on the page."""
+        """Add the cost of an effect to its node. Return the page members that a question and a call have in common."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"
@@ -285,7 +285,7 @@ def _plain(value: Any) -> str:
 
 
 def show_result(event: Entry) -> str | None:
-    """Return the result of a tool or a verifier as text for display, or None if the event is no result."""
+    """Return the result of a tool or a verifier as text for display, or None if the event is not a result."""
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")

@@ -1,6 +1,6 @@
 """Builds the page of a guided session, as a pure function of the session's exported document."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.strategy import Strategy
@@ -9,10 +9,8 @@ from ...guided.transcripts import instant_ms
 from ...text import first_words
 from ..run_report import TITLE_CHARS
 from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
-from .run_nodes import ROOT, add_thoughts
+from .run_nodes import ROOT, Document, add_thoughts
 from .run_page import table_of
-
-Document = Mapping[str, Any]
 
 
 def session_page(
@@ -27,9 +25,8 @@ def session_page(
     has_ended = bool(thoughts) and not thoughts[-1].get("next_thought_needed", True)
     if thoughts:
         mark_path(nodes, next(reversed(nodes)), "answer" if has_ended else "open")
-    times = [node.ended_at_ms for node in nodes.values() if node.ended_at_ms is not None]
+    duration = max(node.ended_at_ms or 0 for node in nodes.values())
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
-    detail = "marked as the last thought"
     page = PageDocument(
         kind="session",
         id=session["session_id"],
@@ -40,11 +37,11 @@ def session_page(
         mode="guided",
         status="ended" if has_ended and status == "active" else status,
         stage=str(thoughts[-1].get("stage") or "") if thoughts else "",
-        termination={"reason": "ended", "detail": detail} if has_ended else {},
+        termination={"reason": "ended", "detail": "marked as the last thought"} if has_ended else {},
         answer=thoughts[-1]["thought"] if has_ended else None,
         created_at_ms=begun,
-        ended_at_ms=begun + max(times, default=0) if has_ended else None,
-        duration_ms=max(times, default=0),
+        ended_at_ms=begun + duration if has_ended else None,
+        duration_ms=duration,
         table=table_of(strategy),
         path=[stage for thought in thoughts for stage in stages_of(thought)],
         nodes=[*nodes.values()],

@@ -1,1 +1,1 @@
-"""The OpenAI-compatible endpoint, which offers runs as chat completions and as responses."""
+"""The OpenAI-compatible endpoint, which offers runs through the Chat Completions and Responses APIs."""

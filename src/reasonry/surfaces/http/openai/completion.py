@@ -58,7 +58,7 @@ _SHOWN: Final = (
 
 
 def readable(raw: str) -> str:
-    """Return the readable text of a partial reply, without the tags of an answer. For JSON, return an empty text.
+    """Return the readable text of a partial reply, without answer tags. If the reply is JSON, return an empty string.
 
     `<answer>` becomes a paragraph break. Characters at the end are omitted if they may be the beginning of a tag.
     """
@@ -82,7 +82,7 @@ class Thinking:
         """The end of the streamed text without its spaces, and the run time at the latest report of the spending."""
 
     def take(self, event: RunEvent) -> Iterator[str]:
-        """Yield the pieces of text that an event adds."""
+        """Yield the pieces that an event adds to the text of the thoughts."""
         data, effect = event.data, event.data.get("effect") or ""
         if event.kind == "text":
             if not self._speaker and effect not in self._begun:
@@ -136,7 +136,7 @@ class Completion(Struct):
 
     @property
     def name(self) -> str:
-        """The part of a reply's id that identifies the run, and the tool results that the request contained."""
+        """The part of a reply's id that identifies the run and any tool results in the request."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
         return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
@@ -240,14 +240,13 @@ async def begin(
     if brought := {} if fields.forced else results_in(fields.messages):
         run_id = await _go_on(context, brought, text=fields.stream)
         return Completion(context, fields, run_id, frozenset(call.effect for call in brought), leaves=leaves)
+    tools = [*own.tools, *fields.callers_tools]
     request = RunRequest(
         problem=problem_of(fields.messages, fields.form),
         strategy=own.strategy or strategy,
         options=own.options,
         budget=own.budget,
-        participants=structs.replace(
-            own.participants(), model=model, tools=[*own.tools, *fields.callers_tools]
-        ),
+        participants=structs.replace(own.participants(), model=model, tools=tools),
         form=fields.form,
     )
     order, performers = await context.app.receive(request)

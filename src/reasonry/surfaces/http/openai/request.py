@@ -73,7 +73,7 @@ _THOUGHTS = re.compile(
 
 
 class CallId(NamedTuple):
-    """The id of a tool call. It contains the id of the run that waits for the call's result, and the id of the effect.
+    """The id of a tool call. It joins the id of the run that waits for the result and the id of the call's effect.
 
     The form is `call_RUN_EFFECT`: the run id's 16 bytes in URL-safe base64, and the effect's id with `-` for `/`.
     Clients move conversations between providers. All providers accept 40 characters, so 12 remain for the effect's id.
@@ -101,7 +101,7 @@ def read_call_id(text: str, field: str) -> CallId:
 
 
 def unknown_call(text: str, field: str) -> UsageError:
-    """Return the error for a tool call if no run waits for the call's result."""
+    """Return the error for a tool call whose result no run is waiting for."""
     return UsageError(
         f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
         field=field,
@@ -407,11 +407,10 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The answer must call one of these functions. The list is empty if the request forces no call."""
+        """The functions from which the answer must call one. If the request forces no call, the list is empty."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
-        functions = [tool.function for tool in self.tools]
-        return [each for each in functions if choice == "required" or each.name == named]
+        return [tool.function for tool in self.tools if choice == "required" or tool.function.name == named]
 
     @property
     def form(self) -> Form | None:
@@ -446,7 +445,7 @@ class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
     text: TextOptions = TextOptions()
 
     def as_chat(self, earlier: Sequence[Message]) -> ChatFields:
-        """Convert to a request for a chat completion.
+        """Convert this request to a request for a chat completion.
 
         Args:
             earlier: The conversation up to the response that this request continues.
@@ -484,7 +483,7 @@ def read_fields(body: Any, form: type[Fields]) -> Fields:
     if isinstance(tools := fields.get("tools"), list):
         fields["tools"] = [tool for tool in tools if not _is_other_tool(tool)]
     served, others = {*form.__struct_fields__}, {*WithoutEffect.__struct_fields__}
-    read_form({name: fields[name] for name in fields.keys() & others}, WithoutEffect)
+    read_form(fields, WithoutEffect)
     elsewhere = {*ChatFields.__struct_fields__, *ResponseFields.__struct_fields__}
     for name in sorted(fields.keys() - served - others):
         if name in elsewhere or get_close_matches(name, served | others, 1, _NEAR):

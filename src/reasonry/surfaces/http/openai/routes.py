@@ -1,4 +1,4 @@
-"""The HTTP operations for chat completions and for responses, and the events that report a run to the client."""
+"""The HTTP operations of the Chat Completions and Responses APIs, and the events that report a run to the client."""
 
 import asyncio
 import itertools
@@ -136,7 +136,7 @@ async def _answer(
 async def _lines(
     context: RequestContext, events: Events, response: ResponseDocument | None
 ) -> AsyncGenerator[Document]:
-    """Format events for a stream. The events of a response are numbered. The stream of a chat ends with `[DONE]`."""
+    """Format events for a stream. Number Responses API events, and end a Chat Completions stream with `[DONE]`."""
     numbers, scope = itertools.count(), context.request.scope
 
     def line_of(event: Document) -> Document:
@@ -213,7 +213,7 @@ async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
 
 
 async def tell_response(completion: Completion, response: ResponseDocument) -> AsyncGenerator[Document]:
-    """Yield the events of a response. The last event has the complete response."""
+    """Yield the Responses API events of a completion. The last event has the complete response."""
     for kind in ("created", "in_progress"):
         yield {"type": f"response.{kind}", "response": response}
     item: Document = {"id": f"rs_{response.id}", "type": "reasoning"}
@@ -276,7 +276,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 def _usage(completion: Completion, read: str, written: str) -> Document:
     """Return the usage of a request in the format of the API. Output tokens outside the answer are reasoning tokens."""
     used = completion.usage
-    thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
+    thought = used.output_tokens - estimate_tokens(completion.answer)
     return {
         f"{read}_tokens": used.input_tokens,
         f"{written}_tokens": used.output_tokens,
@@ -322,7 +322,7 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Split a response's id into a run id and effect ids. The results of these effects came with the request.
+    """Split a response id into the run's id and the ids of the effects whose results came with the client's request.
 
     Raises:
         NotFoundError: The text is not the id of a response.
