@@ -102,7 +102,7 @@ def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead
 
 
 def has_markup(text: str) -> bool:
-    """Whether a text has markup of a call."""
+    """Whether a text contains call markup."""
     return _MARKUP.search(text) is not None
 
 
@@ -234,7 +234,7 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
-    """Return the calls that a text has in a provider's markup. If a call is incomplete, return `Unreadable`."""
+    """Return the calls in a text that uses a provider's markup. If a call is incomplete, return `Unreadable`."""
     heads = list(wire.opens.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     calls: list[Action] = []
@@ -262,7 +262,7 @@ def _leading(text: str) -> Any:
 
 
 def _pairs(pair: re.Pattern[str], ends: str, inside: str) -> dict[str, Any] | None:
-    """Return tagged arguments by name, with their values as text. If there is any other text, return None."""
+    """Map the names of tagged arguments to their values as text. If `inside` has any other text, return None."""
     first, *rest = pair.split(inside)
     parts = [written.partition(ends) for written in rest[1::2]]
     if first.strip() or not all(end and not left.strip() for _, end, left in parts):
@@ -280,7 +280,7 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:
-    """Return the calls in data. If the data is only a part of the reply, a call must name an existing tool."""
+    """Return the calls in `value`. If `value` is only a part of the reply, each call must name an existing tool."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     listed = next((plain[key] for key in _LIST_KEYS if plain.get(key)), None)
     if listed is not None:
@@ -294,7 +294,7 @@ def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Ac
 
 
 def _read_list(values: Any) -> list[Action] | Unreadable:
-    """Return the calls in data, which is one call or a list. If an entry is not a call, return `Unreadable`."""
+    """Return the calls in `values`, a list of calls or one call. If an entry is not a call, return `Unreadable`."""
     found = [_call_in(value) for value in (values if isinstance(values, list) else [values])]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else _UNREADABLE

@@ -115,7 +115,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The members of the result document about the answer. The text of `unchecked` also becomes a warning."""
+        """The checks of the answer, for the result document. The text of `unchecked` also becomes a warning."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
         return {"verification": self.verification, "objections": list(self.objections), **why}
 
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review or, if no answer is left to review, a repaired answer. A review may correct only a wrong answer."""
+    """Read a review or, if no answer is left to review, a repaired answer. Refuse corrections of an approved answer."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

@@ -1,4 +1,4 @@
-"""Types of data that users name: Pydantic models, dataclasses, Structs, TypedDicts, built-in types and JSON schemas."""
+"""Data types that users can specify: Pydantic models, dataclasses, Structs, TypedDicts, built-ins and JSON schemas."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def read_as(kind: Any, value: Any) -> Any:
-    """Convert JSON data to a type. If the type is a schema, return the data unchanged.
+    """Convert JSON data to an instance of the type `kind`. If `kind` is a schema, return the data unchanged.
 
     Raises:
         ValueError: The data does not fit the type.

@@ -121,7 +121,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return candidates(self.drafts)
 
     def votes_for(self, draft: Draft) -> int:
-        """Return how many drafts, this draft included, have its answer. Return 0 if the draft is no candidate."""
+        """Return how many drafts, including this draft, have its answer. If the draft is not a candidate, return 0."""
         return next((len(each.voters) for each in self.candidates if draft.number in each.voters), 0)
 
     @property
@@ -298,7 +298,7 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
 
 
 def _voices(drafts: Sequence[Draft]) -> list[str]:
-    """For each draft, return the text that votes compare. Code and long texts agree only if they are equal."""
+    """Return, for each draft, the text to compare when votes are counted. Code and long texts agree only if equal."""
     is_code = any(code_in(draft.answer) for draft in drafts)
     return [draft.short or code_key(draft.answer, is_code=is_code) or draft.answer for draft in drafts]
 

@@ -116,7 +116,7 @@ def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) ->
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read a judge's ratings by label, or the judge's choice. At the last try, some ratings may be missing."""
+    """Read a judge's ratings by label, or the judge's choice. On the last try, some ratings may be missing."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)

@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the leader so far. In `points`, the winner leads once no missing verdict can change the winner."""
+        """Return the winner in `points` if no question is open and no missing verdict matters, else `leader()`."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -204,7 +204,7 @@ class Tournament(Struct, frozen=True):
         return [], beaten, out
 
     def _votes(self, shown: Collection[int]) -> list[Ratings]:
-        """Return the verdicts in which a judge saw all of these candidates together."""
+        """Return the verdicts in which a judge saw all candidates in `shown` together."""
         return [verdict for verdict in self.verdicts if set(shown) <= set(verdict.shown)]
 
     def _rank(self, shown: Collection[int]) -> list[int]:

@@ -26,7 +26,7 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Return `before` and a text's first words, as a sentence's end. If the text is empty or has JSON, return ""."""
+    """Return the end of a sentence: `before` and a text's first words. If the text is empty or has JSON, return ""."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 

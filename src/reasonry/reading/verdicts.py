@@ -207,7 +207,7 @@ def _as_data(value: Any) -> Mapping[str, Any]:
 
 
 def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
-    """Return the value whose key, normalised by `plain_name`, is in `names`. If there is none, return None."""
+    """Return the value whose key, normalized by `plain_name`, is in `names`. If there is none, return None."""
     return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
 
 

@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> list[Group]:
-        """The remaining draft groups. Programs with equal outputs form a group. A proof leaves only proved drafts."""
+        """The remaining draft groups. Equal outputs merge groups. If a draft is proved, only proved drafts remain."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Return `points` without a judge, else the option `judge`. Default: `halving`, or `heats` if calls are few."""
+        """Return `points` if no judge compares, else the option `judge` (default: `halving`, for few calls `heats`)."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -184,7 +184,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """Write the drafts in parallel: y_1, …, y_n ~ π(y | x). If there are given candidates, they are the drafts."""
+    """Write the drafts in parallel: y_1, …, y_n ~ π(y | x). If candidates are given, use them as drafts."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
@@ -219,7 +219,7 @@ def _give_up(s: State) -> Move:
 
 
 def distinguish(s: State) -> Body:
-    """Find inputs t on which programs differ; run y_i(t). Do nothing unless there are two programs and a sandbox."""
+    """Ask for inputs t that may tell programs apart, and run y_i(t). This needs a sandbox and two or more programs."""
     programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
@@ -250,7 +250,7 @@ def distinguish(s: State) -> Body:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Append the usual imports to a program, and code that evaluates each expression in a `try` statement."""
+    """Add to a program the usual imports, and code that evaluates each expression in `inputs` in a `try` statement."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"
@@ -326,7 +326,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
-    """Return a sentence with the judge's last reason to prefer the chosen draft, or "" if no judge preferred it."""
+    """Return a sentence with the last reason for preferring `chosen`. If no judge preferred this draft, return ""."""
     for each in reversed(verdicts):
         reason = quote(each.reason, before="")
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:

@@ -64,7 +64,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return len(self.drafts) // self.options.samples
 
     def answers_of(self, model: int) -> tuple[Draft, ...]:
-        """Return the answers of the model at this position. The first position is 1."""
+        """Return the answers of a model. `model` is its position, from 1."""
         end = model * self.options.samples
         return self.drafts[end - self.options.samples : end]
 

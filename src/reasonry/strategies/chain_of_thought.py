@@ -116,7 +116,7 @@ def check(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """End with the answer so far, even if the model doubts it. With no answer and no refutation, ask for an answer."""
+    """If there is an answer, end with it, even if the model doubts it. If none was ever given, ask for an answer."""
     if s.final.can_be_given:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")

@@ -1,4 +1,4 @@
-"""Council: several models answer and rate each other's answers without names; then a model writes one answer from all.
+"""Council: several models answer and rate each other's anonymous answers; then a model merges all answers into one.
 
 The aggregation of answers is from Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities",
 arXiv:2406.04692. arXiv:2604.02923 reports the gains of a mixed council on facts. There are no rounds of debate, since
@@ -109,7 +109,7 @@ def check(s: State) -> Body:
 
 
 def review(s: State) -> Body:
-    """Let each member rate the other answers, in its own order: r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i})."""
+    """Let each member rate the other answers, in an order of the member's own: r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i})."""
     found = s.of_seats
     texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
@@ -129,7 +129,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the answers that a member rates, in its own order. Across members, each answer has each position once."""
+    """Return the answers for a member to rate. The order rotates from member to member, to even out the positions."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:
@@ -141,7 +141,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 
 def synthesise(s: State) -> Body:
-    """Merge all answers, shown best first without names, into one: y, differences ~ π(y | x, y_1, …, y_k, Borda)."""
+    """Merge the answers, shown anonymously and best first: (y, differences) ~ π(y | x, y_1, …, y_k, Borda)."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
     shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]

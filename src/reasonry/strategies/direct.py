@@ -32,7 +32,7 @@ def answer(s: State) -> Body:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with. Without a verifier, any other reply counts as the answer."""
+    """Read the answer that a reply marks or ends with. If there is none and no verifier, use the whole reply."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"

@@ -242,7 +242,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Decide whether to continue, branch or conclude. Ask only if no reply decided and more thoughts are allowed."""
+    """Continue, branch or conclude. If no earlier reply decided this and more thoughts are allowed, ask the model."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -307,7 +307,7 @@ def test(s: State) -> Body:
 
 
 def _record_test(s: State, found: HypothesisTest) -> Move:
-    """Record the test. Finalize h if h holds or if no other hypothesis is allowed."""
+    """Record the test. If the hypothesis holds or no other hypothesis is allowed, finalize this one."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     s = replace(_propose(s) if ends else s, holds=found.holds, decision=None if ends else _decision(found))
     to = "solution_finalization" if ends else "continuation_decision"
@@ -321,7 +321,7 @@ def _propose(s: State) -> State:
 
 
 def finalize(s: State) -> Body:
-    """Settle the answer of h. If the answer was refuted, ask for another: y ~ p(y | x, t_1, …, t_n, h)."""
+    """Settle the answer of hypothesis h. If it was refuted, ask for another: y ~ p(y | x, t_1, …, t_n, h)."""
     question = _question(s, "finalize", FINALIZE, MARKED)
     return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
@@ -356,7 +356,7 @@ def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
 
 
 def _count(written: Number) -> int | None:
-    """Parse a number. A range counts as its end. If the number is missing or zero, return None."""
+    """Parse a number. A range such as `5-7` counts as its upper end. If the number is missing or zero, return None."""
     numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
     return max(numbers, default=0) or None
 

@@ -1,4 +1,4 @@
-"""Planned thinking: each thought evaluates the thought before, executes a step of a nested plan, and updates the plan.
+"""Planned thinking: each thought evaluates the previous one, executes a step of a nested plan, and updates the plan.
 
 The strategy implements the earlier design seed 001, "Chain of Thought Node Design".
 
@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. Without one, return `fault` if the text has JSON. Otherwise, report a missing mark."""
+    """Read the marked solution. If there is none, return `fault` if the text has JSON; else report the missing mark."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -224,7 +224,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
 
 
 def _solution(state: State) -> str:
-    """Return the result of the conclusion. If there is no result, return the text of the latest thought."""
+    """Return the result of the plan's conclusion. If there is no result, return the text of the latest thought."""
     end = rules.conclusion(state.plan)
     result = (end.result or "").strip() if end is not None and end.is_done else ""
     return result or state.thoughts[-1].current_thinking.strip()
@@ -260,7 +260,7 @@ _PLANNING = {
 
 
 def broken_rules(planning: Any) -> Iterator[str]:
-    """Yield a sentence for each rule that the plan in a thought's data breaks."""
+    """Yield a sentence for each rule that a plan breaks. `planning` is the plan in a thought's data."""
     try:
         plan = msgspec.convert(planning, tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError) as error:

@@ -139,14 +139,14 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """Join the results if `joins` is set. Otherwise, or after a refutation, ask for an answer from all results."""
+        """If `joins` is set, the joined results are the answer. Otherwise, or after a refutation, ask for an answer."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
         return (yield from s.settle_answer(question, s.worked))
 
     def close(self, s: State) -> Move:
-        """Move to the answer, which then uses the results so far."""
+        """Move to the stage that gives the answer, which uses the results so far."""
         return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:

@@ -73,7 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The state: the programs of all rounds. A program is the only step of a draft, and its output is the answer."""
+    """The state: one draft for each program. The program is the draft's only step; its output is the draft's answer."""
 
     options: Options
     round: int = 0
@@ -144,7 +144,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """Choose argmax_o Σ_i 1(o_i = o). If no output is left and no program can follow, ask for the answer."""
+    """Choose the most frequent output, argmax_o Σ_i 1(o_i = o). If a closing run has none, ask for the answer."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)
@@ -155,7 +155,7 @@ def select(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Choose the best output so far. If there is none after a failed repair, ask for the answer."""
+    """Choose the best output so far. If there is none and a repair has failed, ask for the answer."""
     can_ask = s.round > 1 and any(draft.steps for draft in s.last)
     return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
 

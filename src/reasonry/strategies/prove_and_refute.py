@@ -251,7 +251,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def receive(s: State) -> Move:
-    """Start with proofs if the strategy solves a problem. Otherwise, start with the claims of x."""
+    """Start with proofs if the strategy solves a problem. Otherwise, start with the claims of the text x."""
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
@@ -259,7 +259,7 @@ def receive(s: State) -> Move:
 
 
 def select(s: State) -> Body:
-    """Take the claims c_1 … c_n of the caller. If there are none, ask for the unchecked claims on which x rests."""
+    """Take the caller's claims c_1 … c_n. If there are none, ask for the unchecked claims on which the text x rests."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim without readers if its thought is marked as run, or if arithmetic or the verifier decides."""
+    """Settle a claim without readers if `ran` contains its thought, or if arithmetic or the verifier decides."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -372,7 +372,7 @@ def judge(problem: str, claim: Claim) -> Claim:
 
 
 def _sides(votes: Iterable[Attack]) -> tuple[list[Attack], list[Attack]]:
-    """Return the votes `fails` and the votes `holds`, as two lists."""
+    """Split the votes into two lists: the `fails` votes and the `holds` votes."""
     fails, holds = ([vote for vote in votes if vote.verdict == side] for side in ("fails", "holds"))
     return fails, holds
 
@@ -441,7 +441,7 @@ def attack_proof(s: State) -> Body:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Decide a proof by its votes, and collect the holes found. A proof stays open while more votes can decide."""
+    """Decide a proof by its votes, and collect the holes found. A proof stays open while votes left can decide it."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
     fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)

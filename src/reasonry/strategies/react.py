@@ -149,7 +149,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """Build a stage that asks for â_{t+1} if a turn is left and no answer is known. The next stage is `to`."""
+    """Build a stage that asks for thought â_{t+1} if a turn is left and there is no answer. Stage `to` follows."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
@@ -212,7 +212,7 @@ def record_observations(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """End the turns after an answer, at t = limit, or without progress. A refutation becomes an observation."""
+    """Record a refutation as an observation. End the turns if an answer remains, t = limit, or the run is stuck."""
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
@@ -221,7 +221,7 @@ def decide(s: State) -> Body:
 
 
 def _is_stuck(s: State) -> bool:
-    """Whether the same action was taken in three turns, or three actions named unknown tools."""
+    """Whether the same action was taken in three turns, or three actions asked for tools that do not exist."""
     taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
     unknown = [each for turn in s.turns for each in turn.actions if card_named(s.cards, each.tool) is None]
     return max([*taken.values(), len(unknown)]) >= STUCK

@@ -185,7 +185,7 @@ def execute(s: State) -> Body:
 
 
 def _last_signal(printed: str) -> tuple[str, Any]:
-    """Split a program's output into the text before its last signal, and the signal, if any."""
+    """Split a program's output at its last signal. If the signal cannot be parsed, return (`printed`, None)."""
     before, _, last = printed.rpartition(f"\n{_SIGNAL}")
     try:
         return before, ast.literal_eval(last.partition("\n")[0])

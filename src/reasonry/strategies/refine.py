@@ -98,13 +98,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_draft(s: State) -> Body:
-    """Write y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
+    """Write a draft from the best draft and the feedback f: y ~ π(y | x, y_best, f). The first round has only x."""
     s, drafts = yield from s.draw([(s.best, s.feedback)])
     return go(replace(s, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Verify the draft, and let a judge review it if the options say so. Start another round while it may help."""
+    """Verify the draft. If the options ask for reviews, let a judge review it. If another round may help, start one."""
     s = yield from s.verify()
     found, is_last = s.ranking, len(s.drafts) >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]

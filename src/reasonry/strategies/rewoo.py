@@ -123,7 +123,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read and check a plan. At the last try, drop the calls that cannot run and accept the rest of the plan."""
+    """Read and check a plan. On the last try, drop the calls that cannot run and accept the rest of the plan."""
     cards, reading = _cards(state), read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading
@@ -176,7 +176,7 @@ def work(s: State) -> Body:
 
 
 def collect(s: State) -> Move:
-    """Collect (P_1, E_1), …, (P_n, E_n). Record the reason for each call that did not run."""
+    """Complete the evidence, (P_1, E_1), …, (P_n, E_n): record the reason for each call that did not run."""
     failed = dict(s.failed)
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:

@@ -157,7 +157,7 @@ def decide(s: State) -> Move:
 
 
 def extract(s: State) -> Body:
-    """Settle y. Take the result from the last line or from the only variable of s_n. If neither has it, ask for y."""
+    """Settle y. Take the result from the last line or the only variable of s_n. If neither has a result, ask for y."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:

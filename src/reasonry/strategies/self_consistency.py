@@ -146,12 +146,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def by_rule(self) -> tuple[Vote, ...]:
-        """The votes if rules alone decide which answers are equal, without the judge."""
+        """The votes, counted without the judge: rules alone decide which answers are equal."""
         return tally([draft.answer for draft in self.valid], options_in(self.problem))
 
     @property
     def leader(self) -> str | None:
-        """The leading answer. With a verifier, only checked answers count; if none exists, the first answer leads."""
+        """The leading answer. With a verifier, only checked answers count. If none is checked, the first one leads."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a path with a marked answer. If the judge was asked, read groups; each answer must be in one group."""
+    """Read a path with a marked answer. If the question was to the judge, read groups that contain each answer once."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])

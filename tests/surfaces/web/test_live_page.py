@@ -45,8 +45,8 @@ def looked() -> threading.Event:
 class Watched:
     """What the page has reached of the slow model's run.
 
-    The first reply waits until the page asks for events, the second until it has drawn nodes, which the events alone
-    bring. From then on replies stream, since the run has a reader; none ends before the page has drawn a piece.
+    The first reply waits until the page asks for events, the second until the page has drawn what only events bring:
+    nodes or a piece of the first. From then on replies stream, and none ends before the page has drawn a piece.
     """
 
     def __init__(self) -> None:
@@ -262,9 +262,10 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
     with page.expect_response(lambda response: response.url.partition("?")[0].endswith(f"{run_id}/events")):
         page.goto(f"{server.url}/#/runs/{run_id}")
     watched.opened.set()
-    page.locator("[role=treeitem] >> nth=2").wait_for()
+    piece = page.locator("#waiting .piece", has_text=re.compile('"(scores|thoughts)": '))
+    page.locator("[role=treeitem] >> nth=2").or_(piece).first.wait_for()
     watched.followed.set()
-    page.locator("#waiting .piece", has_text=re.compile('"(scores|thoughts)": ')).first.wait_for()
+    piece.first.wait_for()
     watched.drawn.set()
     page.locator(".status[data-status='answered']").wait_for()
     assert page.locator("#waiting").is_hidden()

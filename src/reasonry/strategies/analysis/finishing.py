@@ -1,4 +1,4 @@
-"""Stages 5 to 7 (iteration decision, synthesis, focused answer), and the result of an analysis at any time."""
+"""Stages 5 to 7 of an analysis (iteration decision, synthesis, focused answer), and its result so far."""
 
 import re
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 
 
 def synthesize(s: State) -> Body:
-    """Ask for the synthesis of all accepted results: findings, answer ← Synthesis(q, H).
+    """Ask the model to synthesize all accepted results: (findings, answer) ← Synthesis(q, H).
 
     If no reply can be read, use the accepted results as the answer. Verify the answer unless a focused value follows.
     """
@@ -177,7 +177,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """Ask for one allowed value, Focus(answer), and verify the value. If no value is found, the run fails."""
+    """Reduce the answer to one allowed value, Focus(answer), and verify the value. If none is found, the run fails."""
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -228,7 +228,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Use the last question to ask for the focused value if one is wanted. Otherwise, ask for the synthesis."""
+    """Spend the last question on the focused value if one is wanted, otherwise on the synthesis."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -241,7 +241,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results as one text, or None. Until the synthesis, this text is the answer of the run."""
+    """Join the accepted results into one text, the run's answer until the synthesis. If there are none, return None."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )

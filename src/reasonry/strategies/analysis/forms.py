@@ -179,7 +179,7 @@ class FocusReply(Struct, frozen=True, kw_only=True):
 
 
 def found_text(passages: Any) -> str:
-    """Format the passages that a search found, each with its number. A result that is not a list becomes plain text."""
+    """Number and format the passages that a search found. If `passages` is not a list, format it as plain text."""
     return passages_text(passages) if isinstance(passages, list) else evidence_text(passages)
 
 

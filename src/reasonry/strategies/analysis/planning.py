@@ -91,7 +91,7 @@ def documents_shown(state: State) -> str:
 
 
 def size_up(s: State) -> Body:
-    """Rate the complexity of the query: level, dimensions, order ← Complexity(q, H, setbacks)."""
+    """Ask how complex the query q is: (level, dimensions, order) ← Complexity(q, H, setbacks)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
     (answer,) = yield request(s, s.question("complexity", COMPLEXITY, *material), give_failures=True)
     if isinstance(answer, Reply):
@@ -279,7 +279,7 @@ def _score_question(state: State) -> Ask:
 
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
-    """Read the scores, in the order of the plans. Every plan needs a score; at the last try, one score is enough."""
+    """Read the scores, in the order of the plans. Every plan needs a score; on the last try, one score is enough."""
     reading = read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading

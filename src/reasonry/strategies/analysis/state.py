@@ -283,16 +283,16 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(task for task in self.tasks if task.iteration == self.number)
 
     def with_iteration(self, **changes: Any) -> State:
-        """Return the state after these changes to members of the current iteration."""
+        """Return a copy of the state in which `changes` replace members of the current iteration."""
         return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
     def with_tasks(self, *changed: Task) -> State:
-        """Return the state with these tasks in place of their earlier versions."""
+        """Return a copy of the state in which the `changed` tasks replace their earlier versions."""
         by_id = {task.id: task for task in changed}
         return replace(self, tasks=tuple(by_id.get(task.id, task) for task in self.tasks))
 
     def end_work(self, reason: str, detail: str) -> State:
-        """End the work, and mark unfinished tasks as skipped."""
+        """Record why the analysis starts no more tasks, and mark unfinished tasks as skipped."""
         tasks = tuple(
             task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
             for task in self.tasks

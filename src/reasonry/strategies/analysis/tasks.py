@@ -88,7 +88,7 @@ A reply with a program never has a verdict, because the result is known only aft
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the next stage that an open task needs. If no task is open, open more. After the last task, end stage 4."""
+    """Go to the next stage that open tasks need. If none is open, open more tasks. After the last task, end stage 4."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -272,7 +272,7 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Add the result to its task. The model's own verdict on the result counts only if no checker was called."""
+    """Add the result in `brought` to the task. The model's own verdict counts only if no checker was called."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
@@ -373,7 +373,7 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
 
 
 def setbacks(state: State, iterations: Iterable[int]) -> str:
-    """List the setbacks of these iterations: rejected, failed and skipped tasks, and unusable plans."""
+    """List the setbacks of the given iterations: rejected, failed and skipped tasks, and unusable plans."""
     lines = [
         f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {task.reason}'
         for task in state.tasks

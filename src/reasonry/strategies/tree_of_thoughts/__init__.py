@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether just one new thought is not refuted and has no rival: no open node, and no candidate as deep."""
+    """Whether exactly one new thought is unrefuted, without a score or a rival (an open node, a candidate as deep)."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
@@ -283,7 +283,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the state, the answer and its reason. The path, or its last step, replaces an unreadable answer."""
+    """Return the state, the answer and its reason. If `reply` is unreadable, use the path or its last step."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason

@@ -104,12 +104,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def proposes_scores(self) -> bool:
-        """Whether the model proposes and scores thoughts in one reply. This requires `samples_per_evaluation` 1."""
+        """Whether the model proposes and scores thoughts in one reply. Requires `samples_per_evaluation` to be 1."""
         return self.score_with_proposals and self.samples_per_evaluation == 1
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the rules of seed 004, an earlier design, apply. Under them, 0 is a score like any other."""
+        """Whether the rules of seed 004, an earlier design, apply. Under these rules, 0 is a normal score."""
         return self.preset == "seed"
 
 

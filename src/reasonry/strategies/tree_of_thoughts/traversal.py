@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute nodes with only refuted steps and no re-ask left. Reopen other nodes whose steps are all proved wrong."""
+    """If all steps of a node are refuted, refute the node (no re-ask left) or reopen it (all steps proved wrong)."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
