@@ -244,7 +244,7 @@ def generate_call_id() -> str:
 
 
 def generate_node_id() -> str:
-    """Return an id for a node of your own tree. The machine numbers its own nodes."""
+    """Return an id for a node of a tree that you build yourself. The machine numbers the nodes of its trees."""
     return f"node_{new_id()}"
 
 

@@ -297,7 +297,7 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Add missing participants from a run's record. In a coached run, the caller replaces all models."""
+        """Add missing participants from a run's record. A coached run needs no models, since its caller answers."""
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 

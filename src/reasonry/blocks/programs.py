@@ -56,7 +56,7 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return a key that is the same for code with equal syntax or equal lines. One line of prose has an empty key.
+    """Return a key to compare code: by syntax or, if it cannot be parsed, by lines. One line of prose gets "".
 
     Args:
         is_code: Whether a text of one line counts as code too.

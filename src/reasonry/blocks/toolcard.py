@@ -56,7 +56,7 @@ def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
 
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card with this name, or the only card with another spelling of the name, such as `search.`."""
+    """Return the card with this name. If there is none, return the only similar one: `search.` finds `search`."""
     return find_named(name, {card.name: card for card in cards})
 
 

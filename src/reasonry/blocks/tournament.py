@@ -128,7 +128,7 @@ class Tournament(Struct, frozen=True):
         return [(number,) for number in self.order if (number,) not in judged]
 
     def leader(self) -> int:
-        """Return the leader so far by rule 4: the first contender, or the contender that has overtaken the first."""
+        """Return the current leader (see rule 4): the first contender, or the contender that has overtaken it."""
         leader = self.contenders[0].number
         _, beaten, out = self._bracket() if self.rules != "points" else ([], {}, [])
         while leader in beaten:

@@ -1,6 +1,6 @@
-"""The data sets `gym/NAME`. A separate process makes and judges their problems with the package `reasoning-gym`.
+"""The data sets `gym/NAME`. A separate process makes the problems and judges the answers, with `reasoning-gym`.
 
-Importing the package takes seconds and 300 MB, so only the separate process imports it. A data set is offered only if
+Importing this package takes seconds and 300 MB, so only the separate process imports it. A data set is offered only if
 its own answers get the full score and empty answers get almost no score; `bench/gym_whitelist.py` checks the list.
 """
 

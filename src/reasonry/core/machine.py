@@ -128,7 +128,7 @@ def as_recorded(reading: Reading) -> Reader:
 
 
 class Reached(Struct, gc=False):
-    """The point that a stage reaches with its answers: a move, an uncaught failure, or a request without answers."""
+    """How far a stage gets with its answers: to a move, to an uncaught failure, or to a request that still waits."""
 
     state: Any
     thoughts: tuple[Thought, ...] = ()

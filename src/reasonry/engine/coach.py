@@ -108,7 +108,7 @@ class Coach(Struct, frozen=True):
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question in full. `effect_id` is the id of the question, or the joined id of equal questions.
+        """Return an open question in full. `effect_id` is its id or, for equal questions shown as one, the joined id.
 
         Raises:
             NotFoundError: There is no such run.

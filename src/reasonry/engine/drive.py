@@ -193,7 +193,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run in one write, without a drive; see `Stopped`. If the run has ended, first lift that end."""
+        """End the run in one write, without a drive; see `Stopped`. If the run has already ended, replace its end."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)

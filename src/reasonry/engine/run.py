@@ -258,7 +258,7 @@ class Run:
         return step
 
     def step_after(self, settled: Settled) -> Step:
-        """Return the step of an event without folding the event. Raises the same errors as `take`."""
+        """Return the step that would follow an event, without folding the event. Raise the same errors as `take`."""
         snapshot, left = self.snapshot, self.snapshot.calls_left
         if left is not None and self.counts.events < (self.begun.forked_at or 0):
             # The run that was forked has paid for the answer.

@@ -314,7 +314,7 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return the path, and the stage that the thought leaves to enter the path, or None if it leaves no stage.
+        """Return two values: the stages that the thought passes, and the stage that it leaves (None if it leaves none).
 
         If the call names no stage, the line keeps its stage, unless a merged branch's stage is later in the table.
 

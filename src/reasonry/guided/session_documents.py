@@ -68,7 +68,7 @@ def _stage_members(
     guided: Container[str] = (),
     entered: bool = False,
 ) -> Document:
-    """Return the reply members that describe a stage and its next stages. The next stages are in the table's order.
+    """Return the reply members that describe a stage and its next stages, in the order of the strategy's stages.
 
     Args:
         guided: The stages whose guidance the agent already has.

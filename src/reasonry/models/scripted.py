@@ -217,7 +217,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """A line of a recorded table other than an answer; see `compare.recorded_table`."""
+    """In a recorded table, a line that is not an answer; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""

@@ -197,7 +197,7 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
-    """Turn a value into an object: decode a text, unwrap an object, or use the value for the only required field."""
+    """Turn a value into an object: decode it, unwrap it or, if `schema` has one required field, put it there."""
     value, properties = _decode(value), schema["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     if isinstance(inner, list) and len(inner) == 1:

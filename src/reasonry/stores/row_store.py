@@ -126,7 +126,7 @@ def reads(
 def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn a function that writes rows into a store method, which calls the function in a write transaction."""
+    """Make a store method from a function that writes rows. The method calls it in a write transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda tx: work(tx, *args, **kwargs))
@@ -166,7 +166,7 @@ class RowStore:
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Limit `work` to the content of the owner. Also raise UsageError if a text or number cannot be stored."""
+        """Limit `work` to the owner's content. If a text or number cannot be stored, `work` raises UsageError."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner

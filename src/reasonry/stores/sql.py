@@ -33,7 +33,7 @@ RUNS = 1 << 62
 
 
 class TextIndex(NamedTuple):
-    """The SQL that finds texts with a trigram index. A part is the text that is searched for in the stored texts."""
+    """The SQL that finds stored texts with a trigram index. The text to search for is called the part."""
 
     tables: str
     """The tables to read, which include `searchable t`."""

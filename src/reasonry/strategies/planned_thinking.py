@@ -209,7 +209,7 @@ def _with_room_for_one(state: State) -> State:
 
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
-    """Ask for a thought. If no reply is readable but the plan has a result, the latest thought is the solution."""
+    """Ask for a thought. If no reply is readable but the plan has a result, end with the solution found so far."""
     best = _solution(state) if any(step.result for _, step in rules.number_steps(state.plan)) else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:

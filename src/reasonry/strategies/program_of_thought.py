@@ -144,7 +144,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """Choose the most frequent output, argmax_o Σ_i 1(o_i = o). If a closing run has none, ask for the answer."""
+    """Choose the most frequent output, argmax_o Σ_i 1(o_i = o). If a limit closes a run without one, ask for y."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)

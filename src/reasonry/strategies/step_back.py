@@ -106,7 +106,7 @@ def abstract(s: State) -> Body:
 
 
 def identify(s: State) -> Body:
-    """If the reply with q' had no principle, ask for the principle: P ~ p(P | x, q')."""
+    """If the reply that gave the step-back question q' had no principle P, ask for P: P ~ p(P | x, q')."""
     if not s.principle:
         (reply,) = yield from replies(s, Principle, _question(s, "principle", PRINCIPLE))
         s = replace(s, principle=reply.general_principle)

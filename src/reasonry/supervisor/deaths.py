@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """In a `with` block, register a run whose processes died. During its last attempt, no other such run is driven.
+    """In a `with` block, register a run whose processes died. Its last attempt excludes other runs with deaths.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

@@ -124,7 +124,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return a line for each action in a thought's data, then a line for each pair of an action and its observation."""
+    """Return a line for each action in a thought's data. Then return a line for each observation, with its action."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
     for pair in brought if isinstance(brought, list) else ():

@@ -88,7 +88,7 @@ A reply with a program never has a verdict, because the result is known only aft
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the next stage that open tasks need. If none is open, open more tasks. After the last task, end stage 4."""
+    """Go to the stage that open tasks need next. If all are over, open more tasks. After the last, leave stage 4."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}

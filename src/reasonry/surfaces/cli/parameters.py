@@ -123,7 +123,7 @@ Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous pag
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
-    """Parse the NAME=VALUE values of the option `--kind`. A repeated NAME is an error."""
+    """Parse the NAME=VALUE values of the option that `kind` names. A repeated NAME is an error."""
     values: dict[str, str] = {}
     for option in options:
         written, equals, value = option.partition("=")

@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with `entry` at the key path `keys`. If `entry` is None, remove the old entry and empty tables.
+    """Return the text with `entry` at the path `keys`. If it is None, remove the old entry and tables left empty.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.

@@ -206,7 +206,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add the cost of an effect to its node. Return the page members that a question and a call have in common."""
+        """Add the cost of an effect to its node. Return the page members that every question and every call has."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"

@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions from which the answer must call one. If the request forces no call, the list is empty."""
+        """The functions to choose from if the answer must call a function. If no call is forced, the list is empty."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         return [tool.function for tool in self.tools if choice == "required" or tool.function.name == named]
