@@ -74,8 +74,8 @@ def report_briefly(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two workers for each processor: half of the time tests wait for processes, clocks and disks."""
-    return 2 * (os.cpu_count() or 1)
+    """Return three workers for each processor: half of the time tests wait for processes, clocks and disks."""
+    return 3 * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:

@@ -98,7 +98,7 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """The idempotency key of a request to begin a run. For `KEY_LIFE_MS`, a repeated request begins no other run."""
+    """The idempotency key of a request to begin a run. A repeat within `KEY_LIFE_MS` begins no other run."""
 
     key: str
     digest: bytes
@@ -232,7 +232,7 @@ class RunStore(Protocol):
         ...
 
     async def tail(self, run_id: str) -> tuple[Line | None, list[Line]]:
-        """Return a run's checkpoint (see `keep`) and the later lines. Without a checkpoint, return None and all lines.
+        """Return the checkpoint of a run and the later lines. Without a checkpoint, return None and all lines.
 
         Raises:
             NotFoundError: There is no such run.

@@ -93,7 +93,7 @@ def show_value(value: Any) -> str:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text as Markdown. Code cannot close its fence. Links and tags in other text are escaped."""
+    """Yield the lines of a text as Markdown that is safe to embed. Links and tags outside code are escaped."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)
@@ -164,7 +164,7 @@ _TIMES: Final = 4
 
 
 def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
-    """Whether the last `chars` characters of a text consist of one piece that is repeated at least four times."""
+    """Whether the last `chars` characters of a text repeat one piece at least four times."""
     end, longest = text[-chars:], chars // _TIMES
     if len(end) < chars:
         return False

@@ -1,1 +1,1 @@
-"""The composition root: run requests, rights, and the wiring of settings into a store and an engine."""
+"""The composition root: prepare runs, check the rights of callers, and connect the parts of Reasonry."""

@@ -41,7 +41,7 @@ class ListedParts(Struct, frozen=True, kw_only=True):
     documents: Names = ()
 
     def participants(self) -> Participants:
-        """Return the participants that the call names. They include a model if the call has a member `model`."""
+        """Return the participants that the call names."""
         model = getattr(self, "model", None)
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
@@ -131,7 +131,7 @@ class ResumeRun(OneRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return `recorded`, updated with the limits that this call names. A coached run has no limit on dollars."""
+        """Return `recorded` with the limits of this call, and without a limit on dollars."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 
@@ -151,7 +151,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def budget_after(self, recorded: Budget) -> Budget | None:
-        """Return `recorded`, updated with the limits that this call names. If the call names no limit, return None."""
+        """Return `recorded` with the limits of this call. None if the call names no limit."""
         limits = named_limits(self)
         return structs.replace(recorded, **limits) if limits else None
 

@@ -43,7 +43,7 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
-    """Find the run for a call without a run id. Return the id of the connection's only open run.
+    """Return the id of the only open run in `own`. A call without a run id means this run.
 
     Args:
         own: The ids of the connection's runs, latest last.
@@ -97,7 +97,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
-    """Skip `after` entries. Return the next entries within the limits (at least one), and whether more follow."""
+    """Return a page of entries, and whether more follow. The page skips the first `after` entries."""
     found, room = list[T](), max_chars
     for entry in itertools.islice(entries, after, None):
         room -= len(msgspec.json.encode(entry))

@@ -30,9 +30,9 @@ _NAME = re.compile(r"[\w][\w. -]{0,63}")
 
 
 class AllowList(Struct, frozen=True):
-    """The names that the operator listed for each argument. A name stands for a value of `--model` or a similar option.
+    """The models, verifiers, tools and documents that the operator listed, by name.
 
-    The model `offline` and every verifier `arithmetic:TARGET` are always allowed.
+    A name stands for a value of `--model` or a similar option. `offline` and `arithmetic:TARGET` are always allowed.
     """
 
     models: Mapping[str, str] = {}
@@ -44,10 +44,10 @@ class AllowList(Struct, frozen=True):
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> AllowList:
-        """Read the list from `REASONRY_MODEL` and the variables in `SETTINGS`, which have the form `SPEC,NAME=SPEC,…`.
+        """Read the list from `REASONRY_MODEL` and the variables in `SETTINGS`.
 
-        If an entry has no name, its value is the name. But the name of `openai-compatible:URL#NAME` is `NAME`. This
-        function opens no file and sends nothing.
+        The form is `SPEC,NAME=SPEC,…`. If an entry has no name, its value is the name. But the name of
+        `openai-compatible:URL#NAME` is `NAME`. This function opens no file and sends nothing.
 
         Raises:
             UsageError: A name has two values, `offline` names another model, or an entry has the wrong form; `option`
@@ -80,7 +80,7 @@ class AllowList(Struct, frozen=True):
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def hide_addresses(self, text: str) -> str:
-        """Replace the values of listed models in a text with the models' names, and hide the addresses of servers."""
+        """Hide the addresses of model servers in a text. The value of a listed model becomes the model's name."""
         names = dict[str, str]()
         for name, spec in self.models.items():
             url = spec.partition(":")[2].rpartition("#")[0]
@@ -90,7 +90,7 @@ class AllowList(Struct, frozen=True):
         return text
 
     def complete_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the listed names to a tool's input schema. If no tools or documents are listed, remove that argument."""
+        """Add the listed names to a tool's input schema. `tools` and `documents` are removed if none are listed."""
         verifiers = list(self.verifiers)
         arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
         either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic

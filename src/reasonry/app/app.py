@@ -157,7 +157,7 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order: call `problem_after`, `equip` and `order`. Nothing is written or paid for."""
+        """Complete a request, and turn it into an order. Nothing is written or paid for."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -172,7 +172,7 @@ class App:
             return order, performers
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request with a complete problem and admitted participants into an order; see `make_order`."""
+        """Turn a complete request with admitted participants into an order, see `make_order`."""
         if not isinstance(request.strategy, str):
             self.register(request.strategy)
         return make_order(request, self.strategies, self.pool, self.rights)
@@ -186,7 +186,7 @@ class App:
         *,
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
-        """Turn a fork into an order, as `order` does. Missing options, limits and participants come from `source`."""
+        """Turn a fork of `source` into an order. Missing options, limits and participants come from `source`."""
         begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
@@ -221,7 +221,7 @@ class App:
         spent_s: float = 0.0,
         shared: bool = False,
     ) -> Participants:
-        """Admit participants, load the tools that they name, and start their MCP servers. The app closes the servers.
+        """Admit participants, load their tools, and start their MCP servers. The app closes the servers.
 
         Args:
             budget: The budget of the run. The start of the servers must fit into the seconds that the budget has left.
@@ -279,7 +279,7 @@ class App:
         coached: bool = False,
         job: JobOptions | None = None,
     ) -> Performers:
-        """Open the performers of a run, resume the run if it was stopped, and return the performers.
+        """Open the performers of a run, and resume the run if it was stopped.
 
         Args:
             budget: Defaults to the run's budget. A run that reached the default limit gets `DEFAULT_CALLS` more calls.
@@ -308,7 +308,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open a run's participants: those in `named`, the others as recorded, and the strategies' built-in tools."""
+        """Open the participants in `named`, and the other participants from the run's record."""
         equipped = Participants()
 
         def open_all() -> Performers:
@@ -323,7 +323,7 @@ class App:
             return await self.pool.run_in_thread(open_all)
 
     def _name_again(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
-        """Add recorded participants and the strategies' built-in tools to the named participants."""
+        """Complete `named` with the participants in a run's record and with built-in tools."""
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))

@@ -22,7 +22,7 @@ from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies() -> Registry:
-    """Return the built-in strategies and the packages' strategies. A package's strategy loads on first use."""
+    """Return the strategies of Reasonry and of installed packages. A package's strategy loads on first use."""
     plugins = installed_plugins()
     return LazyRegistry(
         STRATEGIES,
@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield the strategy read back from each export: a mapping, a mapping without descriptions, and a table."""
+    """Export a strategy in each form, and yield the strategies read from these exports."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):
@@ -94,7 +94,7 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:
-    """Return a package's strategy with its full name, and without aliases.
+    """Check a package's strategy, and return the strategy under `name` without aliases.
 
     Raises:
         UsageError: The value is not a strategy, or its options or forms cannot be described.

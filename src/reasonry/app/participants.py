@@ -76,7 +76,7 @@ class Participants(Struct, frozen=True, kw_only=True):
         return [tool_name(tool) for tool in self.tools]
 
     def with_caller(self) -> Participants:
-        """Replace all models with the caller."""
+        """Return a copy in which the caller answers instead of the models."""
         return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
@@ -115,21 +115,21 @@ class PerformerPool:
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run work in a thread, since the work may read files and so block the event loop. One call runs at a time."""
+        """Call `work` in a thread, because it may read files. One call runs at a time."""
         async with self._opening:
             return await asyncio.to_thread(work)
 
     # -- opening
 
     def is_open(self, model: str | Model | None) -> bool:
-        """Whether a model is already open, so that no file must be read. None means the model in `REASONRY_MODEL`."""
+        """Whether a model is already open. None means the model in `REASONRY_MODEL`."""
         return (
             not isinstance(model, str | None)
             or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
         )
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the name of the environment's default model for a problem. If there is none, return None."""
+        """Return the name of the default model for a problem. None if there is none."""
         from ..models.choose import default_model
 
         try:
@@ -195,7 +195,7 @@ class PerformerPool:
         return model
 
     def record_answers(self, model: Model, path: str | None) -> Model:
-        """Wrap a model so that it records its answers in a file, if `path` is given."""
+        """Wrap a model so that it records its answers in a file. If `path` is None, return the model itself."""
         if path is None:
             return model
         from ..models.scripted import Recorder
@@ -237,7 +237,7 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load(self, tool: Any) -> Sequence[Any]:
-        """Load the tools that a text names. If `tool` is not text, it is a tool itself: return only this tool.
+        """Load the tools that `tool` names. If `tool` is not text, return it as the only tool.
 
         Raises:
             UsageError: A tool cannot be loaded.
@@ -282,7 +282,7 @@ class PerformerPool:
     # -- reopening
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """If `participants` names no tools or documents, add recorded tools and documents that the operator listed."""
+        """Add the recorded tools and documents that the operator listed, unless `participants` has its own."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
@@ -297,7 +297,7 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Add missing participants from a run's record. A coached run needs no models, since its caller answers."""
+        """Add missing participants from a run's record. In a coached run, the caller replaces all models."""
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 

@@ -24,7 +24,7 @@ def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
 
 
 def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, Any]]) -> dict[str, str]:
-    """Check prompts, and return them by canonical stage name. `strategies` includes the inner strategies of a run.
+    """Check prompts, and return them by canonical stage name. `strategies` must include inner strategies.
 
     Raises:
         UsageError: A prompt's name is not a stage that asks a question (`choices` lists these stages), a prompt has no

@@ -72,7 +72,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
 ) -> tuple[Begun, Performers]:
-    """Turn a request with a complete problem and admitted participants into an order, and open the performers.
+    """Turn a complete request with admitted participants into an order, and open the performers.
 
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.
@@ -176,7 +176,7 @@ def _read_levels(
     *,
     above: int = 0,
 ) -> tuple[Levels, str]:
-    """Return the levels of a composition. If `auto` chose the outermost strategy, also return the reason.
+    """Return the levels of a composition, and the reason for the choice of `auto` (empty without `auto`).
 
     A default inner strategy without options does not count as a level.
     """
@@ -214,7 +214,7 @@ def _read_levels(
 
 
 def _read_options(levels: Levels, performers: Performers) -> list[Any]:
-    """Read the options of each level, outermost first, with defaults that depend on the performers."""
+    """Read the options of each level, outermost first. Some defaults depend on the performers."""
     checked: list[Any] = []
     for strategy, written in reversed(levels):
         complete = dict(written)
@@ -254,7 +254,7 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
 
 
 def _budget(request: RunRequest, options: Mapping[str, Any], performers: Performers) -> Budget:
-    """Return the budget of a run. The lowest dollar limit in the request and in the options of all levels counts."""
+    """Return the budget of a run. Among several dollar limits, the lowest counts."""
     limits = [named["cost_limit"] for named in nested_options(options) if named.get("cost_limit")]
     is_exempt = isinstance(performers.model, Caller) or "preset" in request.options or limits
     budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield warnings about a run. The caller skips empty texts. Raise UsageError if the run cannot work."""
+    """Yield warnings about a run, some of them empty. Raise UsageError if the run cannot work."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

@@ -29,7 +29,7 @@ class Rights:
 
     @property
     def has_model(self) -> bool:
-        """Whether the operator listed a model, or the environment names a model or has a provider's key."""
+        """Whether the allow list or the environment names a model. A provider's key also counts."""
         from ..models.choose import is_configured
 
         return bool(self.allowed.models) or is_configured(self.pool.environ)

@@ -35,7 +35,7 @@ from .requests import strategies_in
 
 
 class ExportedLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A line of a test: the beginning of a run, the strategy of a session, a request with its reply, or the end.
+    """A line of a test: its beginning, a request with its reply, or its end.
 
     Attributes:
         digest: The digest of the whole request, including its form, role, tools and limits.
@@ -130,7 +130,7 @@ def _session_requests(strategy: str, thoughts: Sequence[Any], strategies: Regist
 
 
 def run_test(run_id: str, entries: Sequence[Entry], strategies: Registry) -> list[ExportedLine]:
-    """Return a run as a test, with secrets masked. Default options are omitted, so the test notices a changed default.
+    """Return a run as a test, with secrets masked. Options with default values are omitted.
 
     Raises:
         ConflictError: The run is active, or today's strategies make different requests (`strategy_changed`).

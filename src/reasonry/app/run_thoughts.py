@@ -1,4 +1,4 @@
-"""Transfer thoughts: a run's thoughts become rows of its session; a session's thoughts are quoted in a problem."""
+"""Store a run's thoughts in its session, and quote a session's thoughts in a problem."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -74,7 +74,7 @@ def _text_of(thought: ThoughtRow) -> str:
 async def problem_after(
     request: RunRequest, sessions: Callable[[], Sessions], strategies: Registry
 ) -> tuple[str, str | None]:
-    """Return a request's problem and the id of its session, if any. The session's thoughts are quoted in the problem.
+    """Return a request's problem and session id. The problem quotes the thoughts of the session, if any.
 
     Raises:
         UsageError: The request has neither a problem nor a session with thoughts.

@@ -54,9 +54,9 @@ async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
 async def continue_paused(
     app: App, run_id: str, participants: Participants | None, budget: Budget | None
 ) -> bool:
-    """Continue a paused run in the process that drives it, with the run's model. Return whether the run continues.
+    """Let the process that drives a paused run continue the run. Return whether the run continues.
 
-    If the function returns False, the caller must open the run and drive it.
+    If the function returns False (for example, for another model), the caller must open the run and drive it.
     """
     store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None
@@ -79,7 +79,7 @@ async def continue_paused(
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
-    """Replace limits of an active run, even if another process drives it. Return all limits. None removes a limit.
+    """Replace limits of an active run, and return its whole budget. None removes a limit.
 
     Raises:
         UsageError: The budget limits dollars, but a price is unknown.
@@ -125,7 +125,7 @@ async def coach_take_over(
     *,
     brief: bool = False,
 ) -> dict[str, Any]:
-    """Hand a run over to its caller, who answers the run's questions from now on. For `named`, see `coach_answer`."""
+    """Let the caller answer a run's questions from now on. For `named`, see `coach_answer`."""
     async with app.engine.open(run_id) as opened:
         performers = await app.reopen(opened, named, budget, coached=True)
         return await Coach(app.engine, brief).proceed(opened, performers)
@@ -140,7 +140,7 @@ async def coach_answer(
     brief: bool = False,
     says_all: bool = False,
 ) -> dict[str, Any]:
-    """Apply answers to a coached run, see `Coach.answer`. If `named` has no verifier, the recorded verifier is used."""
+    """Apply answers to a coached run, see `Coach.answer`. `named` may replace recorded participants."""
     return await Coach(app.engine, brief).answer(
         run_id, answers, lambda run: app.open_recorded(run, named, coached=True), says_all=says_all
     )

@@ -84,7 +84,7 @@ def with_form(
 
 
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
-    """Return (first JSON value in a text that fits a schema, how it was found), or the reason why no value fits."""
+    """Find the first JSON value in a text that fits the schema `form`. Return the value, and how it was found."""
     first: str | None = None
     for value, rung in json_values(text):
         fault = next(faults(value, form, "the answer"), None)

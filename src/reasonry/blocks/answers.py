@@ -1,4 +1,4 @@
-"""Answers: a strategy asks for an answer, verifies it, reviews it, repairs it after an objection, and settles it.
+"""Answers: how a strategy asks for an answer, verifies it, reviews it and repairs it.
 
 An answer can be checked in two ways. A verifier gives proof: a refuted answer is never given, and a proved answer is
 final. A review by the model that wrote the answer gives only doubt. After the last repair, the run gives the
@@ -115,7 +115,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The checks of the answer, for the result document. The text of `unchecked` also becomes a warning."""
+        """The checks of the answer, as members of the result document."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
         return {"verification": self.verification, "objections": list(self.objections), **why}
 
@@ -124,7 +124,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return replace(self, text=text, verification="open", unchecked="")
 
     def leave_unchecked(self, why: str) -> FinalAnswer:
-        """Mark the answer as the best available answer, and give the reason why it is unchecked."""
+        """Mark the answer as unchecked, for the reason `why`."""
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
@@ -211,10 +211,10 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask a question. Return (state, reply) or, if no reply is readable, (state with the best answer, None).
+        """Ask a question, and return (state, reply). The reply is None if the state has the best answer instead.
 
         Args:
-            best: The strategy's result so far, if it is an answer.
+            best: The strategy's result so far, if it is an answer. It is used if no reply is readable.
             name: The name of the question, for the reason why an answer is unchecked.
         """
         try:
@@ -246,7 +246,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         review: Callable[[Self], Ask] | None = None,
         best: str | None = None,
     ) -> Generator[Request, Any, Move]:
-        """Ask for the answer, verify it and review it. While repairs are left, a wrong answer leads to another answer.
+        """Ask for the answer, verify it and review it. Ask again after a wrong answer, while repairs are left.
 
         A stage ends with this call: `return (yield from s.settle_answer(…))`. If there is an answer, nothing is asked.
         The run ends as `verification_failed` if every answer is refuted, and as `output_invalid` if no reply is
@@ -273,7 +273,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def settle_checked_answer(
         self, ask: Callable[[Self, str, str], Ask], path: Sequence[str], *, check: str, repair: str
     ) -> Generator[Request, Any, Move]:
-        """Settle the answer like `settle_answer`, with a review by the author if the option `check` is set.
+        """Settle the answer like `settle_answer`. If the option `check` is set, the author reviews the answer.
 
         Args:
             ask: A function that builds a question from the state, the kind of question and the task.
@@ -319,7 +319,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """If no call is left, end the run: give the best answer as unchecked or, if every answer was refuted, fail."""
+        """End a run that has no call left. The best answer counts as unchecked; without one, the run fails."""
         why = "no call was left for its check"
         if self.final.text is None:
             why = "it did not pass its check, and no call was left for another"
@@ -343,11 +343,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def conclude(
         self, document: dict[str, Any], *, so_far: str | None = None, cut: tuple[str, str] | None = None
     ) -> Conclusion:
-        """Return the conclusion with the answer. For a doubted answer, the conclusion's reason is `max_repairs`.
+        """Return the conclusion of the run: the answer, its certainty, and the reason for the end.
 
         Args:
             so_far: The best result before the first answer, if any.
-            cut: The reason and the detail, if the strategy was cut short. Ignored if the answer is proved.
+            cut: The reason and the detail, if the strategy was cut short. Ignored if the answer is proved or doubted.
         """
         final = self.final
         if final.text is None and not final.objections:
@@ -360,7 +360,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def without_number(step: str) -> str:
-    """Remove the number that the author gave a step, as in `Step 1: …`. Steps get numbers when they are shown."""
+    """Remove the number that the author gave a step, as in `Step 1: …`."""
     return _NUMBERED.sub("", step.strip()) or step
 
 
@@ -371,7 +371,7 @@ def read_calculation(
     read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
     work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
-    """Read the latest reply. The first reply with false equations is refused, unless no other try is left.
+    """Read the latest reply. The first reply with false equations is refused, unless it is the last try.
 
     Args:
         read: A function that reads the latest of several replies as data.
@@ -391,7 +391,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer and its reasoning. `read_calculation` refuses the first reply with a false equation."""
+    """Read an answer and its reasoning. The first reply with a false equation is refused, unless it is the last try."""
     read = partial(read_form, form=ReasonedAnswer)
     return read_calculation(state.problem, ask, texts, read, lambda reply: reply.reasoning)
 
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review or, if no answer is left to review, a repaired answer. Refuse corrections of an approved answer."""
+    """Read a review of the answer. If there is no answer to review, read a repaired answer."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

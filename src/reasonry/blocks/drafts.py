@@ -121,12 +121,12 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return candidates(self.drafts)
 
     def votes_for(self, draft: Draft) -> int:
-        """Return how many drafts, including this draft, have its answer. If the draft is not a candidate, return 0."""
+        """Count the drafts that have the answer of `draft`. If `draft` is not a candidate, return 0."""
         return next((len(each.voters) for each in self.candidates if draft.number in each.voters), 0)
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the first candidate or, if there is none, a draft that was cut off."""
+        """The best draft so far. If there is no candidate, the first draft that was cut off."""
         if found := self.candidates:
             return found[0].draft
         return next((draft for draft in self.drafts if draft.status == "unfinished"), None)
@@ -235,7 +235,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:
-    """Return a warning if only one of several questions, or fewer than half, got a reply. If none did, return ""."""
+    """Return a warning if too few of the questions got a reply. If enough did, or none did, return ""."""
     if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
         return ""
     alone = ": this is one model's answer" if replied == 1 else ""
@@ -276,7 +276,7 @@ def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
-    """Build the thought that lists drafts, each with the beginning of its answer or the reason why it has none."""
+    """Build the thought that lists drafts by the beginnings of their answers."""
     lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 
@@ -298,7 +298,7 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
 
 
 def _voices(drafts: Sequence[Draft]) -> list[str]:
-    """Return, for each draft, the text to compare when votes are counted. Code and long texts agree only if equal."""
+    """Return, for each draft, the text that is compared when votes are counted."""
     is_code = any(code_in(draft.answer) for draft in drafts)
     return [draft.short or code_key(draft.answer, is_code=is_code) or draft.answer for draft in drafts]
 

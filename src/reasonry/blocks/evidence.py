@@ -30,7 +30,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def evidence_id(written: str) -> str | None:
-    """Return the id that a text names: `#E1` for `#E1`, `E1`, `e01` or `1`. For other text, return None."""
+    """Convert a written id, such as `E1`, `e01` or `1`, to the form `#E1`. For other text, return None."""
     match = re.fullmatch(r"#?E?\s*(\d{1,4})", written.strip(), re.IGNORECASE)
     return f"#E{int(match[1])}" if match else None
 
@@ -126,7 +126,7 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
 def call_arguments(
     card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]
 ) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call, with evidence in place of references, or the fault of the call."""
+    """Replace references in a call's arguments with evidence. If the call has a fault, return `Unreadable`."""
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
     if isinstance(arguments, Unreadable):
         return arguments

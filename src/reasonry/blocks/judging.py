@@ -51,7 +51,7 @@ class Groups(Struct, frozen=True):
 
 
 def read_groups(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Groups, str] | Unreadable:
-    """Read groups of numbers. Each number from 1 to the question's fact `count` must be in exactly one group."""
+    """Read groups of numbers. Each number from 1 to `ask.facts["count"]` must be in exactly one group."""
     reading = form.read_form(texts[-1], Groups)
     if isinstance(reading, Unreadable):
         return reading
@@ -104,19 +104,19 @@ def judge_question(
 
 
 def labels_of(count: int) -> list[str]:
-    """Return the labels of `count` candidates: letters or, for more than 26 candidates, numbers."""
+    """Return labels for `count` candidates. The labels are letters, or numbers if there are more than 26."""
     return [chr(ord("A") + place) if count <= 26 else str(place + 1) for place in range(count)]
 
 
 def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) -> str:
-    """Append the candidates' names to a judge's reason, which has only labels. A single candidate has no label."""
+    """Append the meaning of each label to a judge's reason: `A is draft 3`. A single candidate has no label."""
     pairs = zip(labels_of(len(shown)), shown, strict=True)
     named = ", ".join(f"{label} is {name(number)}" for label, number in pairs)
     return f"{reason} ({named})" if len(shown) > 1 else reason
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read a judge's ratings by label, or the judge's choice. On the last try, some ratings may be missing."""
+    """Read a judge's rating of each label, or the label that the judge chose."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)

@@ -73,7 +73,7 @@ Plan = tuple[PlanStep, ...]
 
 
 def number_steps(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[str, PlanStep]]:
-    """Yield (number, step) for every step; numbers are like `2` and `2.1`. A step comes before its sub-steps."""
+    """Yield each step with its number, such as `2` or `2.1`. A step comes before its sub-steps."""
     for place, step in enumerate(plan, 1):
         number = f"{prefix}{place}"
         yield number, step
@@ -99,7 +99,7 @@ def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
 
 
 def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
-    """Yield a sentence for each rule that a plan breaks. Earlier versions of the plan are not considered.
+    """Yield a sentence for each rule that a plan breaks.
 
     Args:
         may_leave_open: Whether the conclusion may be done while other steps are open.
@@ -167,7 +167,7 @@ def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
 
 
 class _Update(Struct, frozen=True):
-    """Merges two versions of a plan. `known` maps names to old steps. `there` has the names of the new steps."""
+    """Merges two versions of a plan. `known` has the old steps by name. `there` has the names of the new steps."""
 
     known: dict[str, PlanStep]
     there: set[str]
@@ -247,7 +247,7 @@ def thought_faults(
 
 
 def format_plan(plan: Sequence[PlanStep], indent: int = 0) -> str:
-    """Format a plan as an indented list: `- [Done] Add up: 42`, `- [Verification Needed] Check (units?)`."""
+    """Format a plan as an indented list, with lines such as `- [Done] Add up: 42`."""
     lines: list[str] = []
     for step in plan:
         result = f": {step.result}" if step.result else ""

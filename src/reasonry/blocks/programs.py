@@ -35,7 +35,7 @@ MAX_ERROR: Final = 1_500
 
 
 def program_in(text: str) -> str | None:
-    """Return the longest fenced program in a text, or the whole text if it is a program. Otherwise, return None."""
+    """Return the program in a text: the longest fenced program, or the whole text. If there is none, return None."""
     fenced = map(dedent, _FENCED.findall(text))
     if blocks := [block for block in fenced if block.strip() and _parse(block) is not None]:
         return max(blocks, key=len).strip()
@@ -56,7 +56,7 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return a key to compare code: by syntax or, if it cannot be parsed, by lines. One line of prose gets "".
+    """Return a key that is equal for programs with equal syntax. For one line of prose, return "".
 
     Args:
         is_code: Whether a text of one line counts as code too.
@@ -108,7 +108,7 @@ class ProgramOutput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The last printed line or, if nothing was printed, the value of the last line. Empty after an error."""
+        """The last printed line, or else the program's value. Empty after an error."""
         shown = self.printed.strip() or ("" if self.value is None else str(self.value).strip())
         return "" if self.error else shown.rpartition("\n")[2]
 

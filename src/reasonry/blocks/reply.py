@@ -86,7 +86,7 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 
 
 def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
-    """Yield (number, entry) for a list in a reply. The numbers also count entries that a partial reading left out."""
+    """Yield each list entry of a reply with its number in the reply. Entries that were left out leave gaps."""
     left_out = ask.facts.get(_LEFT_OUT, ())
     return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 

@@ -1,4 +1,4 @@
-"""Make a strategy with one looping stage from a short generator, such as this loop of two prompts in ten lines.
+"""Make a strategy from a short generator, such as this loop of two prompts in ten lines.
 
     @reasonry.strategy
     def draft_and_critic(problem: str) -> Loop:
@@ -91,7 +91,7 @@ def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list
 
 
 def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, AnswerOptions]:
-    """Turn a generator function of the problem into a strategy. The first line of its docstring is the summary."""
+    """Turn a function that generates prompts into a strategy. The first line of its docstring is the summary."""
     name = function.__name__
     return Strategy(
         name=name,

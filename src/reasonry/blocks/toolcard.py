@@ -50,13 +50,13 @@ def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
-    """Return the cards to show. If any tool looks things up, omit the prover of formal claims, whose card is long."""
+    """Return the cards to show. If another tool looks things up, omit the long card of the prover."""
     looks_up = any(card.name not in _REASONERS for card in cards)
     return tuple(card for card in cards if card.name != PROVER or not looks_up)
 
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card with this name. If there is none, return the only similar one: `search.` finds `search`."""
+    """Find a card by its name or a similar spelling, such as `search.` for `search`. Otherwise, return None."""
     return find_named(name, {card.name: card for card in cards})
 
 
@@ -87,7 +87,7 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
 
 
 def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
-    """Return a call's arguments with the names and types from the tool's schema, or the fault of the call.
+    """Fit the names and types of a call's arguments to the tool's schema. If the call has a fault, return `Unreadable`.
 
     Case and underscores in a name do not matter. A tool's only argument may have any name. A call has a fault if an
     argument is unknown or a required argument is missing.

@@ -38,7 +38,7 @@ MIDDLE = 5.5
 
 
 class Ratings(Struct, frozen=True):
-    """A judge's ratings of the candidates in one question, from 1 to 10, in the order of `shown`.
+    """A judge's ratings, from 1 to 10, of the candidates in one question. They are in the order of `shown`.
 
     A missing rating is None and counts as the middle of the scale. Without a readable reply, `ratings` is empty.
     """
@@ -53,7 +53,7 @@ class Ratings(Struct, frozen=True):
         return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
-        """Return a candidate's mean preference over its rivals, from 0 to 1. Without rivals, use its scaled rating."""
+        """Return how much a judge prefers a candidate to its rivals on average, from 0 to 1."""
         if not self.ratings:
             return 0.5
         rivals = self.counted
@@ -77,7 +77,7 @@ def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return the share of rivals rated lower, averaged over verdicts. A tie counts half. Without verdicts, return 0."""
+    """Return a candidate's Borda score: the mean share of its rivals that are rated lower. A tie counts half."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
@@ -95,7 +95,7 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
 
 
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
-    """Return the score of a candidate. `missing` has assumed preferences in place of missing verdicts."""
+    """Return the score of a candidate. `missing` has a preference to assume for each missing verdict."""
     number = contender.number
     had = [each.preference(number) for each in verdicts if each.ratings and number in each.shown]
     counted = [*had, *missing] or [0.5]
@@ -121,14 +121,14 @@ class Tournament(Struct, frozen=True):
         return seeded_order([each.number for each in self.contenders], self.seed)
 
     def next_questions(self) -> list[tuple[int, ...]]:
-        """Return the next questions. Each is a tuple of candidates in the order shown. At the end, there are none."""
+        """Return the next questions, each as the candidates to show in order. At the end, there are none."""
         if self.rules != "points":
             return self._bracket()[0]
         judged = {verdict.shown for verdict in self.verdicts}
         return [(number,) for number in self.order if (number,) not in judged]
 
     def leader(self) -> int:
-        """Return the current leader (see rule 4): the first contender, or the contender that has overtaken it."""
+        """Return the number of the candidate that leads now (see rule 4)."""
         leader = self.contenders[0].number
         _, beaten, out = self._bracket() if self.rules != "points" else ([], {}, [])
         while leader in beaten:
@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the winner in `points` if no question is open and no missing verdict matters, else `leader()`."""
+        """Return the winner of a decided tournament by `points`. In all other cases, return `leader()`."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return (open questions of the current level, map from each loser to its winner, all losers, best first)."""
+        """Return the current level's open questions, a map from losers to winners, and all losers, best first."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

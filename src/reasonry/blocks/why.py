@@ -26,13 +26,13 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Return the end of a sentence: `before` and a text's first words. If the text is empty or has JSON, return ""."""
+    """Put the first words of a text after `before`, to end a sentence. If the text is empty or has JSON, return ""."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
 
 def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, Any]) -> Why:
-    """Return the reason for an ended run's result: the conclusion's reason, or the last thought of a chain."""
+    """Explain the result of a run that has ended."""
     last, numbered = len(thoughts), [*enumerate(thoughts, 1)]
     behind = [n for n, each in numbered if {each.stage, str(each.data.get("node_id"))} & {*end.rests_on}]
     if end.answer is None or end.certainty == "best_so_far":
@@ -54,7 +54,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
 
 
 def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
-    """Return the number of the first thought that gives `answer`, or else of the last thought that gives any answer."""
+    """Return the number of the first thought that gives `answer`. If none does, use the last thought with an answer."""
     giving = [n for n, each in enumerate(thoughts, 1) if each.data.get("answer") is not None]
     same = [n for n in giving if thoughts[n - 1].data["answer"] == answer]
     return (same[:1] or giving[-1:] or [len(thoughts)])[0]
@@ -63,7 +63,7 @@ def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
 def _check_of(
     end: Conclusion, later: Sequence[tuple[int, Thought]], options: Mapping[str, Any]
 ) -> tuple[str, int]:
-    """Describe how a chain's answer was checked. Return the text, and the checking thought's number (0 if none)."""
+    """Describe how the answer was checked. Return the description, and the number of the checking thought or 0."""
     if end.certainty == "proved":
         return "a verifier confirmed it", 0
     if unchecked := end.document.get("unchecked"):

@@ -61,7 +61,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A run that a comparison needs. `key` is the id of the run's session. A retry uses `key` with a suffix."""
+    """A run that a comparison needs. `key` is the id of the session of the first try."""
 
     item: Item
     strategy: str
@@ -72,7 +72,7 @@ class Job(NamedTuple):
 
 
 class Spending(Observer):
-    """Adds up the usage of the runs that one `Comparison` drives, and tells the user why a retry is delayed."""
+    """Adds up the usage of a comparison's runs. It also tells the user about delayed retries."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
@@ -94,7 +94,7 @@ class Spending(Observer):
 
     @property
     def spent(self) -> Usage:
-        """The usage of all runs since this object was made: ended runs, active runs, and runs that were cut off."""
+        """The usage of all runs since this object was made, including runs that have not ended."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 
@@ -284,7 +284,7 @@ class Comparison:
         self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
-        """Return the result of a job. If the store has none, run the job. At the spending limit, return None."""
+        """Return the result of a job, and run the job if necessary. None if the spending limit prevents the run."""
         row, session_id = await self._find(job.key)
         if row is not None and row.status in ENDED:
             self.reused += is_counted
@@ -297,7 +297,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the latest run for a key, or None if a new run is needed. Also return the session id for a new run."""
+        """Return the latest run for a key, and the session id for a new run. The run is None if a new run is needed."""
         found, session_id = "", key
         for attempt in count(2):
             try:
@@ -314,7 +314,7 @@ class Comparison:
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
-        """Return the judged trial of a run. Return None if the spending limit prevents a call of the judge model."""
+        """Return the judged trial of a run. None if the spending limit prevents the judgment."""
         run = (await self.engine.read(result.run_id)).run
         trial = trial_of(job.item, job.strategy, run, result, self.judge)
         if self.judge is not None or trial.answer is None:

@@ -1,4 +1,4 @@
-"""A test for strategy authors. It walks every path of a strategy to a given depth, and checks the laws below.
+"""A test for strategy authors: walk the paths of a strategy, and check the laws below.
 
 The depth of a path is its count of unusual outcomes. The usual outcomes are the first fitting reply, the first result
 of a tool, and the verdict `unknown`. All paths are walked without a limit on calls, and again with each limit from one
@@ -45,7 +45,7 @@ _RULED: Final[dict[str, Event]] = {
 
 
 class Explored(Struct, frozen=True):
-    """The result of `explore`: broken laws with paths (shortest first), untaken edges, and the size of the walk."""
+    """The result of `explore`: broken laws, untaken edges, and the size of the walk."""
 
     faults: tuple[str, ...]
     untaken: tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point on a path. At most `left` unusual outcomes may follow. `ruled` maps verified answers to verdicts."""
+    """A point on a path. At most `left` unusual outcomes may still follow."""
 
     snapshot: Snapshot
     left: int
@@ -70,7 +70,7 @@ def explore(
     options: Mapping[str, Any] | None = None,
     outcomes: Callable[[Pending], Sequence[Any]] = lambda _: (),
 ) -> Explored:
-    """Walk every path of a strategy on the pure machine, to a given depth, and return the laws that are broken.
+    """Walk the paths of a strategy, and report broken laws. A path has at most `depth` unusual outcomes.
 
     Args:
         options: The strategy's options by name.
@@ -93,7 +93,7 @@ class _Walk:
         self.taken, self.states, self.faults = set[tuple[str, str]](), set[bytes](), set[str]()
 
     def take_paths(self, options: Struct, depth: int, limit: int) -> None:
-        """Walk every path with a limit on calls. 0 means no limit."""
+        """Walk every path with at most `limit` calls. 0 means no limit."""
         problem, left = "Use 4, 6 and 1 to make 24", limit or None
         first = begin(self.strategy, problem, options, strategies=self.known, calls_left=left)
         self.taken.update(first.edges)
@@ -135,7 +135,7 @@ class _Walk:
     def _apply(
         self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event. Yield nothing for a reply that should fit its question but does not fit."""
+        """Yield the point after an event. Yield nothing if a reply unexpectedly does not fit its question."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

@@ -89,7 +89,7 @@ def says_the_same(item: Item, answer: str) -> bool:
 
 
 def is_the_number(item: Item, answer: str) -> bool:
-    """The judge `numeric`: whether an answer and the right answer have equal last numbers. Units are ignored."""
+    """The judge `numeric`: whether the last number in an answer is right. Units are ignored."""
     wanted, found = number_in(item.expected or ""), number_in(answer)
     if wanted is None or found is None:
         return False
@@ -97,7 +97,7 @@ def is_the_number(item: Item, answer: str) -> bool:
 
 
 def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
-    """Whether an answer (an expression or steps) makes a target and uses each number of the problem once.
+    """Whether an answer makes a target from the numbers of the problem, each used once.
 
     Args:
         target: The target in `arithmetic:TARGET`. If None, the target that the problem states is used.
@@ -110,7 +110,7 @@ def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
 
 
 def number_in(text: str) -> Fraction | None:
-    """Return the last number in a text, or None if there is none. `1,000`, `$5.50` and `3/4` are read as numbers."""
+    """Return the last number in a text, such as `1,000`, `$5.50` or `3/4`. None if there is none."""
     quantity = normalise(text).quantity
     if quantity is not None:
         return quantity.number
@@ -125,7 +125,7 @@ def judged_answer(document: Mapping[str, Any]) -> str | None:
 
 
 def all_found(document: Mapping[str, Any]) -> list[str]:
-    """Return every candidate in a result document: the answer, the thoughts, their paths, and the answers in votes."""
+    """Return all candidate answers in a result document. The answer to judge comes first, if there is one."""
     found = document.get("candidates") or ()
     return [
         *filter(None, [judged_answer(document)]),

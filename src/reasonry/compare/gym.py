@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 
 def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
-    """Return the problems of a data set and their judge. The separate process ends once the judge is garbage-collected.
+    """Start a process for a data set, and return the problems and their judge. The process ends with the judge.
 
     Raises:
         MissingExtraError: The package is not installed.

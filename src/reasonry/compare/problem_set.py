@@ -37,7 +37,7 @@ class ProblemSet(Struct, frozen=True):
 
 
 def find_judge(name: str) -> Judge | None:
-    """Return the judge for a value of `--judge` or a data set's name. Return None for `model` and for `gym/NAME`.
+    """Find a judge by its own name or a data set's name. None for `model` and for `gym/NAME`.
 
     Raises:
         UsageError: The judge is unknown. `choices` of the error has the valid forms.

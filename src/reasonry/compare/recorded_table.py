@@ -63,7 +63,7 @@ def _line(kind: str, part: Any) -> TableLine:
 
 
 def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
-    """Return the questions among `requests` as recordings with empty answers. The keys are the ids of the questions."""
+    """Return the questions in `requests` by id, as recordings with empty answers."""
     found = dict[str | None, Recording]()
     for request in requests:
         if isinstance(request.effect, Ask):
@@ -75,7 +75,7 @@ def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
 
 
 async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
-    """Check that a complete comparison asked every question that a recorded model in `models` contains.
+    """Check that a complete comparison asked every question in the recorded models.
 
     If a limit ended one of the runs, the recordings may have unused lines, so nothing is checked.
 

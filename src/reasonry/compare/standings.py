@@ -85,14 +85,14 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def failure_of(result: Result, run: Run) -> str | None:
-    """Return the code of the failure (of a provider or a tool) that made a run fail, or None."""
+    """Return the error code of a failed run. None if the run did not fail or has no code."""
     # A strategy that handles a failure may end the run with another reason, which has no code.
     codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
     return (result.termination.code or next(reversed(codes), None)) if result.status == "failed" else None
 
 
 def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
-    """Return the trial of a run that has ended. If `judge` is None (a model judges), the answer has no verdict yet."""
+    """Return the trial of a run that has ended. Without `judge`, the answer has no verdict yet."""
     document, usage = result.document(), result.usage
     answer = judged_answer(document)
     verdicts = [] if judge is None else [judge(item, found) for found in all_found(document)]
@@ -157,7 +157,7 @@ class Gain(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """The results of a strategy over its runs. The fields `calls` to `seconds`, except `in_form`, are means per run.
+    """The results of a strategy over its runs. The counts and costs from `calls` to `seconds` are means per run.
 
     Attributes:
         low: The lower end of the 95 % interval of the accuracy. `high` is the upper end.
@@ -246,7 +246,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def wilson(right: int, runs: int) -> tuple[float, float]:
-    """Return the 95 % score interval of `right / runs` (Wilson 1927), which is never empty and lies between 0 and 1."""
+    """Return the 95 % confidence interval of the share `right / runs` (Wilson 1927)."""
     if runs == 0:
         return 0.0, 1.0
     z = 1.959964  # the quantile of the normal distribution
@@ -306,7 +306,7 @@ def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
 
 
 def _right_answers(trials: Iterable[Trial]) -> dict[tuple[str, str], bool]:
-    """Return a dict that says for each key `(strategy, problem)` whether the answer is right."""
+    """Map each pair `(strategy, problem)` to whether the answer is right."""
     return {(trial.strategy, trial.item): trial.right is True for trial in trials}
 
 
@@ -327,7 +327,7 @@ def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) 
 
 
 def cost_of(rows: Sequence[Standing]) -> str:
-    """Return the cost field: `usd` if all prices are known and some run cost money. Otherwise, return `calls`."""
+    """Return the field that shows the cost: `usd`, or `calls` if a price is unknown or all runs were free."""
     is_priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     return "usd" if is_priced else "calls"
 
@@ -353,7 +353,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
 
 
 def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator[str]:
-    """Yield sentences that say how many verdicts, usable first replies and answers are missing, and why."""
+    """Yield sentences about missing verdicts, unusable first replies and missing answers."""
     codes = [trial.code for trial in trials if trial.right is None]
     if codes:
         yield f"{len(codes)} of the answers are not judged (?) and count as not right"

@@ -52,7 +52,7 @@ def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Return a move that starts the same stage's body again. The move counts as an edge if `Stage.repeats` is set."""
+    """Return a move that starts the same stage's body again. The move is an edge if `Stage.repeats` is set."""
     return Move(state, None, _as_thoughts(thoughts))
 
 
@@ -83,7 +83,7 @@ class Request(Struct, frozen=True, gc=False):
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
 
     def __iter__(self) -> Generator[Self, Any, Answers]:
-        """Support `yield from`, so that type checkers know the type of the answers. A plain `yield` returns `Any`."""
+        """Let `yield from` return the answers with their type. A plain `yield` returns `Any`."""
         return (yield self)
 
 

@@ -74,7 +74,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 class Refusal(Struct, frozen=True):
-    """A refused call: the termination reason, and whether the budget may allow the call after unfinished calls end."""
+    """A refused call. If `wait` is true, the call may become possible when unfinished calls end."""
 
     reason: str
     detail: str
@@ -93,7 +93,7 @@ class Ledger(Struct, frozen=True):
     """The usage that is reserved for the run's last question. Other calls cannot use it."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Estimate the usage of a request: per sample, the usage of the largest call so far, but at least `tokens`."""
+        """Estimate the usage of a request from the largest call so far, with at least `tokens` per sample."""
         usd = self.largest.usd
         return Usage(
             input_tokens=samples * max(tokens, self.largest.tokens),
@@ -101,7 +101,7 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return how many samples, from 1 to `samples`, fit the budget even at twice their estimated usage (rule 2).
+        """Return how many samples, from 1 to `samples`, fit the budget under rule 2.
 
         If tokens or dollars are limited, the result is 1 until the usage of a first call is known.
         """
@@ -115,7 +115,7 @@ class Ledger(Struct, frozen=True):
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Self | Refusal:
-        """Return a ledger that reserves the estimate, or a refusal that names the limit which leaves no room."""
+        """Reserve the estimate, and return the new ledger. If a limit leaves no room, return a refusal."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}")
@@ -130,14 +130,14 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return a refusal if the usage so far and the usage `coming` of streaming replies together exceed a limit."""
+        """Return a refusal if streaming replies with the usage `coming` exceed a limit of the budget."""
         for reason, limit, whole, count in self._limits():
             if count(self.spent + coming) > limit:
                 return Refusal(reason, f"the limit of {whole} was exceeded by a reply, which was cut off")
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield (reason, limit minus `kept`, limit as text, measuring function) for each limit on tokens or dollars."""
+        """Yield (reason, amount without `kept`, text, measuring function) for each limit on tokens or dollars."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
@@ -156,7 +156,7 @@ class Ledger(Struct, frozen=True):
 
 
 def larger_usage(first: Usage, second: Usage) -> Usage:
-    """Return an estimate that covers `first` and `second`. If `second` has no tokens and no price, return `first`."""
+    """Return an estimate that covers both usages. If `second` has no tokens and no price, return `first`."""
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]

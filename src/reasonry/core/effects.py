@@ -104,14 +104,14 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
     def with_prompt(self, text: str, problem: str) -> Self:
-        """Replace the question with a user's prompt `text`. Keep `mark`. If `text` has `{prompt}`, keep `task` too."""
+        """Replace the question with a user's prompt. Placeholders in `text`, such as `{prompt}`, are filled."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Self:
-        """Replace the whole question with `text`. An old part that begins or ends `text` stays in its own field."""
+        """Replace the whole question with `text`. Old parts at the start and end of `text` keep their own fields."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

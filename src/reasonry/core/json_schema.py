@@ -70,7 +70,7 @@ def schema_fault(schema: Any) -> str | None:
 
 
 def faults(value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
-    """Yield a value's own faults, and the first fault of each of its parts. Each fault begins with the part's path."""
+    """Yield the faults of a value under a schema. Each fault begins with the path of the part at fault."""
     return _faults(value, schema, path, depth, schema, {})
 
 
@@ -126,7 +126,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
 def _parts(
     value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each nested schema with the value or part that must fit this schema, as (path, value, schema)."""
+    """Yield (path, value, schema) for each nested schema that the value, or a part of it, must fit."""
     if "$ref" in schema:
         yield path, value, _resolve(schema["$ref"], root)
     yield from ((path, value, part) for part in schema.get("allOf", ()))
@@ -148,7 +148,7 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Return the schema that a reference names, or None if the reference leads nowhere or in a circle."""
+    """Return the schema that a reference names. If the reference leads nowhere or in a circle, return None."""
     found: Any = None
     for _ in range(MAX_DEPTH):
         if not isinstance(reference, str) or not reference.startswith("#"):

@@ -106,7 +106,7 @@ Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats a recorded reading or, if the stage rejects the value, raises `strategy_changed`."""
+    """Return a reader that repeats a recorded reading. It raises `strategy_changed` if the stage rejects the value."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type
@@ -128,7 +128,7 @@ def as_recorded(reading: Reading) -> Reader:
 
 
 class Reached(Struct, gc=False):
-    """How far a stage gets with its answers: to a move, to an uncaught failure, or to a request that still waits."""
+    """How far a stage gets with its answers: to a move, a failure, or a request that still waits."""
 
     state: Any
     thoughts: tuple[Thought, ...] = ()
@@ -138,7 +138,7 @@ class Reached(Struct, gc=False):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Replay a stage's body with the answers in `rounds`. The result has only thoughts that are not recorded yet.
+    """Replay a stage's body with the answers in `rounds`. The result omits thoughts that are already recorded.
 
     Raises:
         ConflictError: `strategy_changed`: the body's request differs from the recorded request.
@@ -292,7 +292,7 @@ def advance(
 
 
 class _Execution:
-    """One call of `begin` or `advance`: the run's state during the call, and the parts of its `Step`."""
+    """The execution of one call of `begin` or `advance`."""
 
     effects: tuple[Pending, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
@@ -358,7 +358,7 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make the requested effects pending. Return whether child runs ended at once, so the stage can continue."""
+        """Make the requested effects pending. Return whether the stage can continue at once."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
@@ -406,7 +406,7 @@ class _Execution:
     # -- settling effects
 
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
-        """Settle one effect. If the stage now has all or enough of its answers, continue the stage."""
+        """Settle one effect. If the stage now has enough answers, continue the stage."""
         own, _, inner = effect_id.partition("/")
         for place, waiting in enumerate(self.pending):
             if waiting.id == own and waiting.settled is None:
@@ -463,7 +463,7 @@ class _Execution:
         return replace(waiting, child=child, settled=end)
 
     def _take(self) -> bool:
-        """If all or enough answers have arrived, add them to the stage's rounds. Return whether this happened."""
+        """If enough answers have arrived, add them to the stage's rounds. Return whether they were added."""
         answers = answers_in(self.pending)
         if len(answers) < len(self.pending):
             if not (self.has_enough and answers):
@@ -517,7 +517,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the cut state (rules 6 and 7): the state that is reached if missing answers count as failures."""
+        """Return the state that the stage reaches if missing answers count as failures (rules 6 and 7)."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -528,7 +528,7 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Close every child run that can close. If none can, close this run. If this run cannot close, return None."""
+        """Close every child run that can close, or else this run. If nothing can close, return None."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
         for place, waiting in enumerate(open_before):
@@ -617,7 +617,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Move a child run's thought to the parent's branch `EFFECT`, or to `EFFECT/BRANCH` if the thought has a branch."""
+    """Put a child run's thought on a branch of its parent. The name of the branch begins with `effect_id`."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
@@ -627,7 +627,7 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
 def last_questions(
     strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
 ) -> tuple[Ask, ...] | None:
-    """Return the questions that a run would ask if it were closed now, or None if the run cannot close."""
+    """Return the questions that a run would ask if it were closed now. If it cannot close, return None."""
     step = (
         _Execution(strategy, snapshot, strategies).close(Closing("")) if snapshot.status == "active" else None
     )

@@ -41,7 +41,7 @@ class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def last_round(self) -> int:
-        """The number of the latest round of model calls in this effect. Only a question adds a round."""
+        """The number of the latest round of model calls in this effect."""
         if self.child is not None:
             return max([self.child.rounds, *(inner.last_round for inner in self.child.pending)])
         return self.round if isinstance(self.effect, Ask) else self.round - 1

@@ -80,7 +80,7 @@ def with_quoted(problem: str, text: str, heading: str = HEADING) -> str:
 
 
 def quote_latest(texts: Sequence[str], room: int, name: str) -> list[str]:
-    """Return the latest texts that fit into `room` characters. The `> ` before each line counts as two characters.
+    """Return the latest texts that fit into `room` characters when they are quoted.
 
     If texts are left out, the first item of the result says how many. `name` is the noun for the texts in that item.
     """

@@ -101,7 +101,7 @@ class Stage(Generic[S]):
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
-        """The code that the engine runs: the body or, if there is none, a move along the only outgoing edge."""
+        """The code that the engine runs: the body, or else a move along the only outgoing edge."""
         return partial(go, to=self.to[0]) if self.body is None and len(self.to) == 1 else self.body
 
     @property
@@ -255,7 +255,7 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the stage's phase or, after the run has ended, `completed` or `error`. Without a phase, return ""."""
+        """Return the phase of a stage, or `completed` or `error` after the run. Without a phase, return ""."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase

@@ -1,4 +1,4 @@
-"""Budget guards refuse calls that a budget (see `core.budget`) does not cover, and record the usage of each call.
+"""Budget guards refuse calls that a budget does not cover, and record the usage of each call.
 
 Rule 1: each guard reserves an estimate of a call's usage. After the call, the actual usage replaces the estimate.
 Rule 2: an allowance guards the dollars that all runs of an owner may spend in a day. Before a call, the allowance reads
@@ -83,7 +83,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return a refusal if a limit forbids another call. `kept` is the reserved usage, by default `closing_reserve`."""
+    """Return a refusal if a limit forbids another call. `kept` defaults to the `closing_reserve` of the run."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
@@ -146,7 +146,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return the question, with a lower token limit if the budget leaves fewer tokens for each reply."""
+        """Return the question. Its token limit is lowered if the budget leaves fewer tokens for each reply."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -154,7 +154,7 @@ class BudgetGuard:
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note the usage so far of a streaming reply. Return a refusal if all such replies together exceed a limit."""
+        """Note a streaming reply's usage so far. Return a refusal if all streaming replies together exceed a limit."""
         self._coming[reply] = so_far
         passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
         return passed and self.describe(passed)
@@ -187,7 +187,7 @@ class BudgetGuard:
 
 
 class Allowance(BudgetGuard):
-    """Enforces, in one process, the limit on the dollars that the runs of one owner may spend in a day.
+    """Enforces the daily limit on the dollars that the runs of an owner may spend.
 
     Args:
         usage_since: A function that reads from the store the usage of the owner's runs since a given time.

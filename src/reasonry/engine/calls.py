@@ -91,7 +91,7 @@ class Halt(asyncio.Event):
             raise Halted
 
     async def cut_short(self, pause: Awaitable[T]) -> T:
-        """Await `pause`, which delays a request, and return its result.
+        """Return the result of `pause`, unless the drive halts first.
 
         Raises:
             Halted: The drive halts during the pause.
@@ -144,7 +144,7 @@ class Calls:
         self._batch = Batch()
 
     async def perform(self, pending: Pending) -> Event:
-        """Perform one effect and return its event. Secret keys are masked, in case a model or a tool echoes a key.
+        """Perform one effect and return its event. Secret keys in the event are masked.
 
         Raises:
             BudgetExhausted: The budget does not cover the effect, or a streamed reply was cut off at a limit.
@@ -177,7 +177,7 @@ class Calls:
     # -- the layers, outermost first
 
     async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
-        """Answer simultaneous equal questions with one call, whose usage counts only for the first question."""
+        """Answer a question. If an equal question is already being answered, share its answer at no cost."""
         # Equal questions have the same model, text, form, sample and inner run.
         inside = question.id.rpartition("/")[0]
         key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
@@ -198,7 +198,7 @@ class Calls:
             del self._flights[key]
 
     async def _draw(self, model: Model, question: Question) -> Answered | Failed:
-        """Return one sample. If the model can return several samples, one request serves all samples of a question."""
+        """Return one sample. Samples of the same question share a request if the model supports that."""
         draw = functools.partial(self._warm_cache, model, question)
         if not takes_samples(model):
             return (await draw(1))[0]
@@ -299,7 +299,7 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Wait for a slot, for room in the budget and for the rate limits. Then send a request, and record its usage.
+        """Send a request once a slot, the budget and the rate limits allow it, and record its usage.
 
         Raises:
             BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow a call. A limit shared by processes counts the call until `held` closes."""
+        """Wait until the rate limits allow a call. `held` keeps its place in a limit that processes share."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
@@ -373,7 +373,7 @@ class Calls:
     async def _listen(
         self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
-        """Ask the model. Cut off a reply that is late, exceeds a limit (`BudgetExhausted`) or repeats endlessly."""
+        """Ask the model. Cut off a reply that is late, endless or over a limit."""
         try:
             async with reply.in_time:
                 return await self._ask_model(model, question, samples, reply)
@@ -464,7 +464,7 @@ class Calls:
 
 
 class _StreamedReply(Booking):
-    """Tracks the usage of a reply as it streams in. Cuts off a reply that is endless or that `limit_passed` refuses."""
+    """Tracks the usage of a streaming reply. Cuts off a reply that is endless or over a limit."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ NOTHING_ASKED = (
 
 
 class Coach(Struct, frozen=True):
-    """Starts and continues coached runs. If `brief`, replies refer to texts sent earlier; see `compact_replies`."""
+    """Starts and continues coached runs. If `brief` is True, replies are compact; see `compact_replies`."""
 
     engine: Engine
     brief: bool = False
@@ -61,7 +61,7 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Record answers. Return the next questions in the format of `start`, plus newly refuted thoughts as `refuted`.
+        """Record answers. Return a document like that of `start`, with newly refuted thoughts as `refuted`.
 
         Args:
             answers: {id: answer}, or another shape that `read_answers` accepts. An answer is text, or data that fits
@@ -108,7 +108,7 @@ class Coach(Struct, frozen=True):
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question in full. `effect_id` is its id or, for equal questions shown as one, the joined id.
+        """Return an open question in full. For equal questions shown as one, `effect_id` may be their joined id.
 
         Raises:
             NotFoundError: There is no such run.
@@ -125,12 +125,12 @@ class Coach(Struct, frozen=True):
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all effects of an open run except questions. Return the run's state; for `known`, see `_document`."""
+        """Perform all effects of a run except questions, and return the run's state. For `known`, see `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the state of a run. Leave out the texts whose ids are in `known`: the caller has seen these texts."""
+        """Return the state of a run. A compact reply omits the texts whose ids are in `known`."""
         if not self.brief:
             return document(read)
         asked, texts = compact_questions(equal_questions(handed_out(read.run)))
@@ -162,7 +162,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the state of a coached run as data. `questions` defaults to the full text of the handed-out questions."""
+    """Return the state of a coached run as data. By default, `questions` are the handed-out questions in full."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
@@ -189,7 +189,7 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
 
 
 def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
-    """Map the id of each search node that arithmetic or a verifier proved wrong to the thought and the reason."""
+    """Return the refuted thoughts of a run and the reasons, by the id of the search node."""
     nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}

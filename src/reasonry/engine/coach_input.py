@@ -56,7 +56,7 @@ def _shape(waiting: Sequence[str]) -> str:
 
 
 def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
-    """If `whole` is a bare answer to the only open question, return {`name`: answer}. Return other input unchanged."""
+    """Put a bare answer to the only open question into the form {`name`: answer}. Other input is unchanged."""
     parts = whole if isinstance(whole, list | tuple) else [whole]
     if (not whole and whole != 0) or any(map(_names_question, parts)):
         return whole
@@ -91,7 +91,7 @@ def _pairs(whole: Any) -> list[tuple[Any, Any]]:
 
 
 def _decode(data: Any) -> Any:
-    """If `data` is the JSON text of an object or a list, return that object or list. Return other data unchanged."""
+    """Decode `data` if it is the JSON text of an object or a list. Return other data unchanged."""
     if not isinstance(data, str):
         return data
     try:

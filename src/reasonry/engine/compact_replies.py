@@ -53,7 +53,7 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
 def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the groups of questions as data, with references for long texts, and the long texts by their ids."""
+    """Replace the long texts of questions by references. Return the questions as data, and the long texts by id."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():

@@ -160,7 +160,7 @@ class OpenRun:
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Accept answers one by one until a limit is reached. Return the reason for each refused answer, by effect id.
+        """Accept answers until a limit is reached. Return the reasons for refused answers, by effect id.
 
         Answers that the run no longer needs are dropped.
 
@@ -193,7 +193,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run in one write, without a drive; see `Stopped`. If the run has already ended, replace its end."""
+        """End the run without a drive; see `Stopped`. An earlier end of the run is replaced."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -334,7 +334,7 @@ class Drive:
         return self.opened.run
 
     async def complete(self) -> None:
-        """Drive the run until it ends. If the run is paused or the drive drains, end once no effect is in flight.
+        """Drive the run until it ends. After a pause or a drain, the drive ends once no effect is in flight.
 
         Raises:
             StoreError: An event could not be written. The run keeps the state that its journal records.
@@ -436,7 +436,7 @@ class Drive:
         self._apply_terms()
 
     def _apply_terms(self) -> None:
-        """Apply the run's current limits. If the run is paused or the drive drains, halt. Otherwise, start effects."""
+        """Apply the run's current limits. Start new effects unless the drive halts."""
         self.guard.set_budget(self.run.budget)
         if self._halts:
             self.calls.halt.set()
@@ -477,7 +477,7 @@ class Drive:
                 await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _is_closed_by_questions(self) -> bool:
-        """Apply the limits to a coached run, in which answers count as calls. Return whether a limit closed the run."""
+        """Check the limits of a coached run. Return whether a limit closed the run."""
         if self._seconds_left() == 0:
             raise TimeoutError
         reached = refuse_call(self.run)
@@ -526,7 +526,7 @@ class Drive:
             self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _write_unwritten(self) -> None:
-        """Write the events that have arrived. If the recorded first call has not gone out, withdraw it."""
+        """Write the events that have arrived. Withdraw a recorded first call that was not sent."""
         withdrawn = [CallIntended(self.recorded, refused=True)] if self.recorded else []
         self.recorded = None
         async with self.writing:

@@ -79,7 +79,7 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a new run to the store, without performing effects. If a run was begun with `key` before, return it.
+        """Write a new run to the store, without driving the run. For a repeated `key`, return the earlier run.
 
         If the run is driven at once and its calls are recorded, the same write records its first call.
 
@@ -118,7 +118,7 @@ class Engine:
     # -- reading
 
     async def read(self, run_id: str, *, whole: bool = True) -> OpenRun:
-        """Read a run by folding its journal. Unless `whole`, the fold of an active run begins at the latest checkpoint.
+        """Read a run by folding its journal. If `whole` is False, an active run is folded from its latest checkpoint.
 
         Raises:
             NotFoundError: The run does not exist.
@@ -270,7 +270,7 @@ class Engine:
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run. If another task drives a coached run, wait up to `QUEUE_S` seconds."""
+        """Take the right to drive a run. For a coached run, wait up to `QUEUE_S` seconds for the right."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:

@@ -23,7 +23,7 @@ MAX_QUESTION_CHARS: Final = 400_000
 
 
 class Fork(NamedTuple):
-    """The part of the run `run_id` that a new run copies, and the participants of the run `run_id`.
+    """The part of the run `run_id` that a new run copies, and the participants of the copied run.
 
     Attributes:
         reworded: Maps question ids to new texts. Questions that the run `run_id` itself has reworded are included.
@@ -38,7 +38,7 @@ class Fork(NamedTuple):
 
 
 def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
-    """Return the run that an order begins, and the entries that this run copies from the fork. Secret keys are masked.
+    """Return the run that `order` begins, and the entries copied from `fork`. Secret keys are masked.
 
     Raises:
         ConflictError: A copied event does not fit the run, or a reworded question is not open after the copied events.
@@ -65,7 +65,7 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold a fork's copied events into `run`. If one ends `run`, resume it for the next event. Return all entries."""
+    """Fold the copied events of a fork into `run`, and return all entries. Between events, an ended run is resumed."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

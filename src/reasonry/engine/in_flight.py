@@ -1,4 +1,4 @@
-"""The effects in flight, which a drive performs at the moment, and the calls of these effects."""
+"""The effects that a drive performs at the moment, and the calls of these effects."""
 
 import asyncio
 from collections import Counter
@@ -30,7 +30,7 @@ class InFlight:
 
     @property
     def known(self) -> set[str]:
-        """The ids of effects for which no task needs to start."""
+        """The ids of effects that need no new task."""
         waiting = {pending.id for pending in self.tasks.values()}
         return waiting | {settled.id or "" for settled in self.unwritten} | {*self.cancelled, *self.refused}
 

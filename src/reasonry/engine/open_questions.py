@@ -48,7 +48,7 @@ def waiting_calls(run: Run) -> list[Pending]:
 
 
 def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tuple[str, Event]]:
-    """Turn results of the caller's tools (JSON data by effect id) into events. Skip results already recorded.
+    """Turn results of the caller's tools into events. Results that are already recorded are skipped.
 
     Raises:
         ConflictError: The run waits for no such call, or already has another result of it. No result is accepted.

@@ -129,7 +129,7 @@ class Performers(Struct, frozen=True):
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
     def check_used(self, run: Run) -> None:
-        """If the run concluded with an answer, check that the run has used all lines of its models' scripts.
+        """Check that a run with an answer has used all lines of its models' scripts.
 
         Raises:
             ModelError: `script_left_over`: some lines are unused. The message names these lines and their stages.
@@ -144,7 +144,7 @@ class Performers(Struct, frozen=True):
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
-    """Make models that take their replies from a file skip the replies that the run has already used."""
+    """Make scripted models skip the replies that the run has already used."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
     settled = {event.id for event in run.events}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}

@@ -34,7 +34,7 @@ class Question(Struct, frozen=True):
 
 
 def is_rate_limit(error: BaseException) -> bool:
-    """Whether a provider refused a request only because of a rate limit, so that the same request may succeed later."""
+    """Whether an error is a refusal because of a rate limit. The same request may succeed later."""
     if not isinstance(error, ModelError) or not error.retryable:
         return False
     return error.code == "rate_limited" or (
@@ -43,7 +43,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """The error for an unusable or incomplete reply. The run pays for `usage`, since such a reply costs tokens too."""
+    """The error for an unusable or incomplete reply. The run still pays for its `usage`."""
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
         super().__init__(
@@ -116,7 +116,7 @@ class SamplingModel(Model, Protocol):
 
 
 def provider_of(model: str) -> str:
-    """Return a model's provider. For `openai:NAME`, this is `openai`. For `…:URL#NAME`, it is the part before `#`."""
+    """Return the provider of a model: `openai` for `openai:NAME`, and `KIND:URL` for `KIND:URL#NAME`."""
     head, mark, _ = model.rpartition("#")
     return head if mark else model.partition(":")[0]
 

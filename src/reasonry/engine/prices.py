@@ -22,13 +22,13 @@ def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
 
 
 class Price(Struct, frozen=True):
-    """A price: US dollars per million input tokens (`taken`) and output tokens (`made`). Cached input is no cheaper."""
+    """A price in US dollars per million input tokens (`taken`) and per million output tokens (`made`)."""
 
     taken: float
     made: float
 
     def __call__(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> float:
-        """Return the cost of a call."""
+        """Return the cost of a call. Cached input tokens cost as much as other input tokens."""
         return (self.taken * input_tokens + self.made * output_tokens) / 1_000_000
 
     def __str__(self) -> str:
@@ -83,13 +83,13 @@ class Prices(Struct, frozen=True):
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return a spec `NAME=IN/OUT` for each model with a price. The price is from the first of `layers` that has one."""
+    """Return a spec `NAME=IN/OUT` for each model with a price. Earlier `layers` take precedence."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
 
 def check_priced(limit: str, models: Iterable[Model], prices: Prices) -> None:
-    """Check that every model has a price, since a limit on dollars has no effect on a model without a price.
+    """Check that every model has a price, because a limit on dollars needs the prices.
 
     A program's own model without `price` passes, since its answers state the dollars. The error names `limit`.
 

@@ -176,7 +176,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 def _with_drafts_at_work(
     document: dict[str, Any], snapshot: Snapshot, strategies: Registry
 ) -> dict[str, Any]:
-    """Return the document of an active run, together with the drafts or samples that its inner runs are working on."""
+    """Return the document of an active run, with the drafts or samples that are still in progress."""
     document = dict(document)
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
@@ -207,7 +207,7 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return an ended run's answer or, if there is none, its best text so far. Skip texts that a verifier refuted."""
+    """Return the best text of an ended run, preferably its answer. Skip texts that a verifier refuted."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None

@@ -182,7 +182,7 @@ class Run:
         return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold an entry. Return a step if the entry is an event, or a resumption that lifts the end of the run.
+        """Fold an entry, and return the step that results from the entry. None if there is no step.
 
         Raises:
             ConflictError: The event does not fit the run. The run is unchanged.
@@ -228,7 +228,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event, and append its journal entry to `events`. Return the event's step, which is `step` if given.
+        """Fold an event, append its entry to `events`, and return its step. `step` may be the result of `step_after`.
 
         Raises:
             ConflictError: The event does not fit the run. The run is unchanged.
@@ -274,7 +274,7 @@ class Run:
         return reword(step, self.begun.reworded)
 
     def _reopen(self) -> Step | None:
-        """If a stop, or the failure of a model or tool, ended the run, undo that end. Recorded answers are kept."""
+        """Undo the end of the run if a stop or a failure caused that end. Recorded answers are kept."""
         if self._before_end is None:
             return None
         before, last = self._before_end
@@ -336,13 +336,13 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Count recorded calls without an answer as lost, except the `cut` calls, which a stop has already counted."""
+        """Count recorded calls without an answer as lost, except for `cut` calls that are already counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run. Its calls include lost calls, and recorded calls that have no answer yet."""
+        """The usage of the run. `calls` includes calls that were lost or are not answered yet."""
         return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
 
     @property
@@ -357,7 +357,7 @@ class Run:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect as views show it. The `about` of each enclosing effect precedes the effect's own `about`."""
+    """Return an effect as views show it. Its `about` begins with the `about` of each enclosing effect."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around, inside, path = list[Any](), snapshot.pending, pending.id
@@ -400,7 +400,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
-    """Fold the entries after `Begun` into a run, and read each answer again. Yield the run's requests in order."""
+    """Fold the entries after `Begun` into `run`, and yield all requests in order. Answers are read again."""
     yield from run.open_effects
     for entry in entries:
         if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
@@ -408,7 +408,7 @@ def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
 
 
 def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
-    """Fold the entries after a kept state. Return None for an unusable state; the caller then folds from the start."""
+    """Fold the entries after a kept state. Return None if the state is unusable."""
     try:
         state = msgspec.json.decode(kept, type=KeptState)
         if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
@@ -422,7 +422,7 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
-    """Return the error for a journal that does not fit its strategy. The digests are right, so no line is damaged."""
+    """Return the error for a journal whose entry at `line` does not fit the strategy."""
     if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
         # The strategy of an inner run is missing.
         return ConflictError(str(error), code="strategy_unknown", line=line)

@@ -80,7 +80,7 @@ def _sides(values: Sequence[Any]) -> Document:
 
 
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Return a row for each name that at least one side has, with the values of both sides."""
+    """Return a row for each name, with the values of both sides."""
     names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 

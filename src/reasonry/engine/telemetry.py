@@ -28,7 +28,7 @@ class TracedWork:
         self._span = span
 
     def note(self, facts: Mapping[str, Any], name: str | None = None) -> None:
-        """Add facts to the span. A fact that is None is unknown and left out. A `name` renames the span."""
+        """Add the facts that are not None to the span. A `name` renames the span."""
         if self._span is not None:
             self._span.set_attributes(_known_facts(facts))
             if name is not None:
@@ -126,7 +126,7 @@ def trace_context() -> dict[str, str]:
 
 
 def _find_tracer() -> Tracer | None:
-    """Return the tracer, or None if the program has not set up an SDK. In that case, nothing is imported."""
+    """Return the tracer, or None if the program has not set up an SDK."""
     api: Any = sys.modules.get("opentelemetry.trace")
     if api is None:
         return None

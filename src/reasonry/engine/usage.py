@@ -45,13 +45,13 @@ class Stated(Struct, frozen=True):
 
 
 def weigh(text: str) -> int:
-    """Return a weight, from which `tokens_of` estimates a text's tokens. A text weighs as much as all its pieces."""
+    """Return the weight of a text for `tokens_of`. The weights of several texts may be added."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + 2 * beyond
 
 
 def tokens_of(weight: int) -> int:
-    """Return the estimated tokens of a text that has this weight."""
+    """Return the estimated tokens for a weight from `weigh`."""
     return -(-weight // CHARS_PER_TOKEN)
 
 
@@ -114,7 +114,7 @@ def dollars(stated: Any) -> float | None:
 def _count_or_guess(
     stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
 ) -> tuple[int, int]:
-    """Return a token count, and how many of its tokens are estimates: none if `stated` is plausible, otherwise all."""
+    """Return a token count, and how many of the counted tokens are estimated."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for many repetitions of the same character.
     fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
@@ -179,7 +179,7 @@ class Booking:
         return self._with_price(stated if known else so_far)
 
     def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
-        """Return the first `wanted` answers. Add the usage of any surplus answers to the usage of the first answer."""
+        """Return the first `wanted` answers. The first answer also gets the usage of surplus answers."""
         kept, surplus = list(answers[:wanted]), answers[wanted:]
         extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))

@@ -24,7 +24,7 @@ class Watchdog:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Send a heartbeat, with the id of the next run to fold, if any."""
+        """Send a heartbeat. `run_id` is the run that is folded next, if any."""
         if self._pipe is not None:
             # A full pipe, or a pipe whose reader has died, must not block the process.
             with contextlib.suppress(OSError):
@@ -32,7 +32,7 @@ class Watchdog:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Let the watchdog end this process if the loop hangs. On Windows, which cannot wait for pipes, do nothing."""
+        """Let the watchdog end this process if the loop hangs. On Windows, do nothing."""
         import asyncio
         import subprocess
 
@@ -65,7 +65,7 @@ WATCHDOG = Watchdog()
 
 
 def watch(pid: int, still_s: float, tick_s: float) -> None:
-    """Read the heartbeats of a process from standard input until the process ends. Kill the process if they stop."""
+    """Read the heartbeats of a process from standard input. Kill the process if the heartbeats stop."""
     # Ctrl-C is for the watched process, which may have work to finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_id, rest, quiet = b"", b"", 0

@@ -57,7 +57,7 @@ def stages_named(call: ThinkingCall) -> tuple[str, ...]:
 def settle_fields(
     strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
 ) -> tuple[ThinkingCall, list[str]]:
-    """Normalize the stage names in a call, and move unknown arguments that are fields of a stage into `data`.
+    """Normalize the stage names in a call. Move unknown arguments that are fields of a stage into `data`.
 
     Args:
         others: The unknown arguments. If the call names stages, only the fields of these stages move into `data`.
@@ -89,7 +89,7 @@ def settle_fields(
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
-    """Add to `data` each argument that is a field. Return a sentence about each argument that is not a field."""
+    """Add arguments that are fields to `data`. Return a sentence about each other argument."""
     unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)
@@ -190,5 +190,5 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], parent: str) -> It
 
 
 def required_fields(stage: Stage[Any]) -> dict[str, str]:
-    """Return the required fields of a guided thought at this stage. Each name maps to a description of the type."""
+    """Return the required fields of a stage. Each name maps to a description of the type."""
     return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}

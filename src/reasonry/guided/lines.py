@@ -1,4 +1,4 @@
-"""The lines of a session (its main line and its branches), their states, and a search for thoughts by number.
+"""The state of a session with its main line and branches, and a search for thoughts by number.
 
 The agent numbers its thoughts, and several thoughts may have the same number. The search for a revised thought begins
 on the line of the new thought. Next come this line's ancestors, up to where the child branch begins, then all lines.
@@ -66,7 +66,7 @@ class ClaimVerdict(Struct, frozen=True, array_like=True):
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
-    """The state of a session: everything needed to check the next call, except the list of thought numbers."""
+    """The state of a session, as needed to check the next call."""
 
     main: ThoughtLine
     branches: dict[str, ThoughtLine] = {}
@@ -105,7 +105,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_stage(self) -> bool:
-        """Whether any line has a stage, because a call has named a strategy or a stage."""
+        """Whether any line has a stage."""
         return any(line.stage for line in (self.main, *self.branches.values()))
 
 
@@ -179,7 +179,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
 
 
 def flatten_data(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Flatten the data of a thought, which may be grouped by stage. If a name has several values, the last counts."""
+    """Flatten data that may be grouped by stage. If a name has several values, the last counts."""
     parts = [part for part in (data or {}).values() if isinstance(part, dict)]
     return {name: value for part in (data or {}, *parts) for name, value in part.items()}
 
@@ -203,7 +203,7 @@ def decode_record(thought: ThoughtRow) -> ThoughtRecord:
 
 
 def find_repeated(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
-    """Return the thought that an identical earlier call submitted, if any. A client may repeat a call."""
+    """Return the thought of an identical earlier call. None if there is none."""
     there = view.with_number(number) if mark and number <= head.highest else ()
     return next((row for row in there if row.text == text and decode_record(row).mark == mark), None)
 
@@ -225,7 +225,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield (`branch`, None), then each ancestor line with the number of the thought where its child branch begins.
+    """Yield `branch` and its ancestor lines. An ancestor counts up to the thought where its child branch begins.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.
@@ -246,7 +246,7 @@ def find_thought(
     search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
-    """Find a thought by its number. Among several, prefer the one with this `seq`, then the first match in `search`.
+    """Find a thought by its number. If several thoughts have the number, `seq` and then `search` decide.
 
     Args:
         seq: The `seq` of the thought, if an export recorded it.

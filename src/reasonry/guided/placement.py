@@ -61,7 +61,7 @@ def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages |
 
 
 def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:
-    """Add the missing stages, so that `stages` become a path from `start`. Return None if there is no such path.
+    """Add missing stages to `stages`, to make a path from `start`. None if there is no path.
 
     If the first stage is `start`, the path begins there. If `start` is not in the table, any first stage is legal.
     """
@@ -77,7 +77,7 @@ def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> S
 
 
 def is_legal(strategy: Strategy[Any, Any], start: str, stages: Stages) -> bool:
-    """Whether each step from `start` through `stages` is an edge of the table. The first stage may also be `start`."""
+    """Whether `stages` are a path from `start`. The first stage may be `start` itself."""
     return complete_path(strategy, start, stages) == stages
 
 
@@ -128,7 +128,7 @@ def submit(
 
 
 class OwnLine(NamedTuple):
-    """The state of a thought's line before the thought. For a new branch, also the thought where the branch begins."""
+    """The line of a thought, before the thought is added. A new branch begins at the thought `branch_from`."""
 
     branch: str | None
     line: ThoughtLine
@@ -246,7 +246,7 @@ class Submission(NamedTuple):
     is_trial: bool = False
 
     def place(self, recorded: Mapping[str, Any]) -> Placement:
-        """Find the line and the path of the new thought, the branch it merges, and the thought it revises.
+        """Find the line and the path of the new thought, and its references to branches and thoughts.
 
         If a thought on the main line merges no other branch, it merges the branch in `data.selected`, unless this
         branch is merged already. The errors are as in `submit`.
@@ -314,7 +314,7 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
-        """Return two values: the stages that the thought passes, and the stage that it leaves (None if it leaves none).
+        """Return the stages that the thought passes, and the stage that it leaves, if any.
 
         If the call names no stage, the line keeps its stage, unless a merged branch's stage is later in the table.
 
@@ -340,7 +340,7 @@ class Submission(NamedTuple):
     # -- the line
 
     def _line_continued(self) -> str | None:
-        """Return the branch of a thought that names no line and merges no branch. None means the main line.
+        """Choose the branch of a thought that does not name its line. None means the main line.
 
         A revision belongs to the line of the revised thought. Any other thought belongs to the line that its stages and
         its number continue.
@@ -362,7 +362,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether a thought that names stages, but no line, belongs to the branch of the latest thought.
+        """Whether a thought belongs to the branch of the latest thought. The thought names stages, but no line.
 
         The number of the thought must be the branch's next number, or the main line must not have a shorter path to the
         stages. Also, a stage on the path may compare branches only if it has a field `score` and so values its branch.
@@ -380,12 +380,12 @@ class Submission(NamedTuple):
         )
 
     def _find_branching_thought(self, number: int, seq: int | None = None) -> ThoughtRow:
-        """Find the thought from which a branch begins. Search from the main line to the latest thought's line."""
+        """Find the thought from which a branch begins. The search begins with the main line."""
         lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _default_branching_thought(self) -> ThoughtRow | None:
-        """Return the thought from which a new branch begins by default: the latest thought of a line, if any.
+        """Return the latest thought of the line from which a new branch begins by default. None if there is none.
 
         Try the latest thought's line and then the ancestors of this line, until a line permits the named stages. So
         several new branches begin at the same thought. If no line permits the stages, the latest thought's line counts.
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return {"instead": WAY} for the first way that `place` accepts, or {} if there is none or in a trial."""
+        """Return {"instead": WAY} for the first way that `place` accepts. Empty if there is none."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):
@@ -438,7 +438,7 @@ class Submission(NamedTuple):
         return {}
 
     def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
-        """Return the stage before the illegal step, the illegal next stage, and the legal next stages."""
+        """Return the stages before and after the illegal step, and the legal next stages."""
         table = self.strategy.by_name
         for start, to in pairwise(self.stages):
             if start in table and to not in table[start].to:
@@ -482,7 +482,7 @@ def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[st
 
 
 def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
-    """Return the state of a session after a reply has given the guidance for the current stage and its next stages."""
+    """Return `head`, with the guidance for its stage and its next stages marked as sent."""
     if head.stage not in strategy.by_name:
         return head
     return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))

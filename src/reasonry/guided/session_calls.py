@@ -126,7 +126,7 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
 
 
 def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | None) -> ThinkingCall:
-    """Return a call with only a session id: `bound_to` if it is set, otherwise the session id in the faulty arguments.
+    """Return a call with only a session id: `bound_to`, or else the session id in the arguments.
 
     Raises:
         UsageError: The error `fault`, if the session id itself is faulty or missing.
@@ -198,7 +198,7 @@ def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | No
 
 
 def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
-    """Add the thought's number, the estimate and the line to a call, where a command left them out.
+    """Complete a command's call: add the thought number, the estimate and the line if they are missing.
 
     Args:
         head: The state of the session to continue, or None for a new session.

@@ -1,4 +1,4 @@
-"""Choose the session to which a call belongs, from the call, its caller's remembered sessions, and the store.
+"""Choose the session to which a call belongs.
 
 Rule 1: everything here is pure, except that new ids are random. A turn chooses in the transaction of the thought.
 Rule 2: a repeated call belongs to the session of the earlier call. Any other thought without a session id continues the
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 @dataclass
 class Thinker:
-    """A caller (for example an MCP connection) and the sessions that its calls may continue without a session id.
+    """A caller (for example an MCP connection), and the sessions that it may continue without an id.
 
     A session becomes current when this caller starts or resumes it. A session that a call names becomes current only if
     there is no current session, or if the current session has ended or is a stray (see `Seen`).
@@ -65,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the id that a call names, if any. If an unknown id started a session, return that session's id."""
+        """Return the session id that a call means, if any. An unknown id means the session that it started."""
         named = call.session_id
         if named is None:
             return None
@@ -74,7 +74,7 @@ class Thinker:
         return self.begun_for.get(named, named)
 
     def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
-        """Remember the session of a thought, and make the session current if the rules of this class say so."""
+        """Remember the session of a thought. The rules of this class decide whether it becomes current."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
@@ -146,7 +146,7 @@ class KnownSession:
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues (None: a new session), and whether to delete or archive an earlier session."""
+    """The session that a call continues. If `session` is None, the call begins the session `new_id`."""
 
     session: KnownSession | None
     new_id: str = ""
@@ -278,7 +278,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
-        """Choose a session by the call's branch, then its estimate, then its strategy, then the order of `found`."""
+        """Choose the session that fits the call best. The branch counts most, then the estimate, then the strategy."""
         call = self.call
         best = max(
             found,

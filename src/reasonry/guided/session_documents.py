@@ -68,7 +68,7 @@ def _stage_members(
     guided: Container[str] = (),
     entered: bool = False,
 ) -> Document:
-    """Return the reply members that describe a stage and its next stages, in the order of the strategy's stages.
+    """Return the reply members that describe a stage and its next stages.
 
     Args:
         guided: The stages whose guidance the agent already has.
@@ -113,7 +113,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
 
 
 def session_document(row: SessionRow, status: str) -> Document:
-    """Describe a session for lists. The strategy is included if a run wrote the session, or if any line has a stage."""
+    """Describe a session for lists. The strategy is left out if an agent's session has no stages yet."""
     has_strategy = row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
     document: Document = {
         "session_id": row.session_id,

@@ -47,7 +47,7 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Consequence]:
-    """Find, for each revised thought, the later thoughts that were not checked after the latest revision."""
+    """Find the thoughts that followed a revised thought and were not checked since."""
     places = {thought.row.seq: place for place, thought in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
     for place, (row, record) in reversed([*enumerate(thoughts)]):
@@ -75,7 +75,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line has the revised thought, or branches off (perhaps indirectly) at that thought or later."""
+    """Whether a line has the thought `revised`, or branches off at this thought or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
@@ -137,7 +137,7 @@ def _stands_on(found: Consequence) -> str:
 
 
 def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
-    """Return the open branches, except the branch of the latest thought and the ancestors of this branch."""
+    """Return the open branches, except the latest thought's branch and its ancestors."""
     followed = dict(ancestry(head, head.latest))
     return [
         (name, line)
@@ -147,7 +147,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
-    """Return the numbers of the thoughts whose claims are untested: no later thought is at the testing stage."""
+    """Return the numbers of the thoughts whose claims no later thought tests."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
     """Maps each line with an untested claim to the number of the claim's thought and the stage that tests the claim."""
@@ -200,7 +200,7 @@ def _unrevised_refutations(head: Head, thoughts: Sequence[RecordedThought]) -> l
 
 
 def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[str]]:
-    """Return phrases about the open steps of the latest plan, and about open steps that were dropped from the plan."""
+    """Return phrases about the open steps of the latest plan, and about open steps of earlier plans."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for thought in thoughts

@@ -211,7 +211,7 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _is_free_name(self, name: str) -> bool:
-        """Whether a user made up the name. Return False for an id. Raise NotFoundError for an id without a session."""
+        """Whether `name` is a made-up name and not an id. Raise NotFoundError for an unknown id."""
         if name != LAST and not (name and ID_CHARS.issuperset(name.lower())):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)
@@ -224,7 +224,7 @@ class Sessions:
         raise missing_error("session", name, near)
 
     async def _find_here(self, call: Arguments, *, begins: bool) -> Sequence[Unfinished]:
-        """Find the named session. If none is named, find the sessions of this directory that a command may continue."""
+        """Find the sessions that a command may continue: the named session, or sessions of this directory."""
         if "session_id" in call:
             with contextlib.suppress(NotFoundError, StoreError):
                 row = await self.store.session(await self.stored.find_guided_id(call["session_id"]))

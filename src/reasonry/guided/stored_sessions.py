@@ -1,4 +1,4 @@
-"""Find the sessions of a store by id or directory, read them, and archive or delete expired sessions.
+"""Find and read the sessions of a store. Archive or delete expired sessions.
 
 An MCP client has a connection, but a command has only its working directory. So a command's thought continues the
 session last used in this directory, unless the session has ended, has expired, or uses a different strategy.
@@ -94,7 +94,7 @@ class StoredSessions:
     # -- rows
 
     async def find_id(self, text: str, *, guided: bool | None = None) -> str:
-        """Find the id of a session from the id, the beginning of the id, or `last` (the session that was used last).
+        """Find the id of a session. `text` is the id, its beginning, or `last` for the session used last.
 
         Args:
             guided: Whether `last` means an agent's session (True) or a run's session (False). None means any session.
@@ -111,7 +111,7 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find a session's id with `find_id`; `last` means an agent's last session. If none is found, return `text`."""
+        """Find a session's id for an agent, see `find_id`. If there is none, return `text`."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text
@@ -162,7 +162,7 @@ class StoredSessions:
     async def thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return at most `count` thoughts (None: all) whose `seq` is above `after`. This does not count as use."""
+        """Return at most `count` thoughts whose `seq` is above `after`. This does not count as use."""
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = list[ThoughtRow]()
@@ -172,7 +172,7 @@ class StoredSessions:
         return rows
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record verdicts on claims (see `with_verdicts`). The next reply reports them. This does not count as use.
+        """Record verdicts on claims, for the session's next reply. This does not count as use.
 
         Raises:
             NotFoundError: The session does not exist.

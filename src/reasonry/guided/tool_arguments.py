@@ -94,7 +94,7 @@ def _is_same(first: Any, second: Any) -> bool:
 def read_arguments(
     schema: Mapping[str, Any], named: Mapping[str, Any], max_chars: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """Convert arguments to the types in a schema. `named` is from `name_arguments`. Unknown arguments are ignored.
+    """Convert `named` (from `name_arguments`) to the types in a schema. Unknown arguments are ignored.
 
     Args:
         max_chars: Maps arguments to the most characters of their texts or objects. A limit in the schema comes first.
@@ -173,7 +173,7 @@ def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: i
 
 
 def _words(name: str) -> str:
-    """Return the name of an argument as words with spaces, since each surface spells the name differently."""
+    """Return the name of an argument as words with spaces."""
     return name.replace("_", " ")
 
 

@@ -29,7 +29,7 @@ from .turn import PURPOSE_CHARS, Find
 def _replay(
     thoughts: Sequence[Document], strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int
 ) -> Iterator[tuple[Head, ThoughtRow]]:
-    """Yield the session's state after each exported thought, with the thought. Raise if a thought breaks a rule."""
+    """Yield the session's state after each thought, and the thought. Raise if a thought breaks a rule."""
     head, view = Head(ThoughtLine("")), RowsView()
     for seq, thought in enumerate(thoughts, 1):
         call, at_ms = _read_thought(thought, settings), instant_ms(thought.get("at"), now_ms)

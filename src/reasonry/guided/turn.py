@@ -140,7 +140,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         return KnownSession(row, RowsView())
 
     def _review(self, result: TurnResult, view: SessionView, *, asks: bool) -> None:
-        """Add to the result the earlier thoughts that the reply shows, and the open points of the session."""
+        """Add to `result` the earlier thoughts and the open points that the reply shows."""
         head, record, there = result.placed.head, result.placed.record, result.earlier.thoughts
         seen = None if result.choice.session is None else self.thinker.seen
         result.recalls = seen is not None and result.row.session_id not in seen
@@ -219,7 +219,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether the reply asks about open points and mistakes, because this thought or the next may be the last."""
+    """Whether the session may end soon, so that the reply asks about open points and mistakes."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -233,7 +233,7 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 
 
 def placed_notices(result: TurnResult) -> Iterator[Notice]:
-    """Yield the notices about an accepted thought: skipped stages, predictions, false equations, verdicts on claims."""
+    """Yield the notices about an accepted thought, for example about a false equation."""
     strategy, placed, earlier = result.strategy, result.placed, result.earlier
     stages = placed.record.stages
     if stages and not earlier.thoughts and stages[0] != strategy.first:
@@ -285,7 +285,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """If the latest thought is a revision, yield a notice about unchecked thoughts after the revised thought."""
+    """Yield a notice if the latest thought is a revision that leaves later thoughts unchecked."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(

@@ -135,7 +135,7 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
 
 
 def check_model_form(spec: str) -> tuple[str, str]:
-    """Split a model's name into its kind and the part after the colon, without opening a file or asking a server.
+    """Split a model's name into its kind and the part after the colon. No server is asked.
 
     Raises:
         UsageError: The name has no legal form, or its URL cannot be used.
@@ -203,7 +203,7 @@ def _url_and_name(rest: str) -> tuple[str, str]:
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the API key for a URL. `OPENAI_API_KEY` is only for `OPENAI_BASE_URL`, by default OpenAI's server."""
+    """Return the API key that may be sent to a URL. None if there is none."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
     home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
@@ -213,7 +213,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Refuse a command that only a record names. Also refuse such a URL if it would receive `REASONRY_API_KEY`.
+    """Raise UsageError if a record alone would start a program or send the API key to a server.
 
     Other users can write records.
     """

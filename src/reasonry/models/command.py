@@ -80,7 +80,7 @@ class CommandModel(Model):
 
 
 def _read(printed: str) -> tuple[str, Stated, bool]:
-    """Return the reply in a program's output, the reported usage, and whether the output reports a failure."""
+    """Parse a program's output into the reply, its usage, and whether the program reports a failure."""
     try:
         document: Any = json.loads(printed)
     except (ValueError, RecursionError):

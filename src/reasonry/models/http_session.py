@@ -48,7 +48,7 @@ _BUFFER_BYTES = 65_536
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context with the certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, or else of the system."""
+    """Return a TLS context. `SSL_CERT_FILE` or `SSL_CERT_DIR` replaces the system's certificates."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
@@ -152,7 +152,7 @@ class HttpSession:
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield a session. If the session is still open when the event loop shuts down, the loop closes the session."""
+    """Yield a session. The session is closed when the event loop shuts down, if not earlier."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -180,7 +180,7 @@ def too_long(server: str, limit_bytes: int) -> ModelError:
 
 
 def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
-    """Return the error for a reply too long to read. Its estimated usage counts all tokens that the question allows."""
+    """Return the error for a reply that is too long to read. All allowed tokens count as used."""
     tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
     return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
 
@@ -221,7 +221,7 @@ class EventLines:
         """How many bytes of an unfinished line have arrived."""
 
     def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in `piece`. Leave out events without data."""
+        """Return the data of each event that `piece` completes."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which is ignored.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
@@ -235,7 +235,7 @@ class EventLines:
 
 
 def proxy_for(host: str, tls: bool) -> str | None:
-    """Return the proxy from `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, or None. Loopback addresses have no proxy.
+    """Return the URL of the proxy for a host, from variables such as `HTTPS_PROXY`. None if there is none.
 
     Raises:
         ModelError: The kind of proxy is not supported.
@@ -293,5 +293,5 @@ def enter_nested(header: str | None) -> None:
 
 
 def nesting_header() -> dict[str, str]:
-    """Return the header that tells a model's server how many servers came before it. Outside a server, return {}."""
+    """Return the header that states how many servers the request has passed through. Empty outside a server."""
     return {HEADER: str(_depth.get())} if _depth.get() else {}

@@ -35,7 +35,7 @@ class FunctionModel(Model):
 
 
 def as_model(value: Any) -> Model:
-    """Convert a function of messages, or a model of pydantic-ai or LangChain, to a `Model`. Return a `Model` unchanged.
+    """Turn a function or another library's model into a `Model`. Return a `Model` unchanged.
 
     Raises:
         UsageError: The value is of another kind.

@@ -154,7 +154,7 @@ def _after(numbers: Sequence[Fraction], moves: Sequence[Term]) -> list[Fraction]
 
 
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:
-    """Return the score of each thought. The keys are the positions of the thoughts, counted from 1, as text.
+    """Return the score of each thought. The keys are the numbers of the thoughts: "1", "2", and so on.
 
     A thought that reaches the target scores 1, and a dead end scores 0. Any other thought scores higher the fewer moves
     it leaves, so the best score of a search rises with every step.

@@ -80,7 +80,7 @@ class Dialect(Struct):
     tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
-        """Note which parameter the server refused. Return whether to ask again with that parameter omitted or changed.
+        """Note which parameter the server refused. Return whether to ask again.
 
         Args:
             sent: The body of the refused request. Other refusals may have changed the dialect since then.
@@ -142,7 +142,7 @@ def request_body(
 
 
 def with_tools(ask: Ask, dialect: Dialect) -> Ask:
-    """Return a question with its tools as parameters. If the server takes no tools, the prompt describes the tools.
+    """Adapt a question to the server: its tools become parameters, or are described in the prompt.
 
     Each tool gets a name that providers accept. `card_named` finds the tool again by this name.
     """
@@ -151,7 +151,7 @@ def with_tools(ask: Ask, dialect: Dialect) -> Ask:
 
 
 def with_calls(text: str, calls: Iterable[tuple[str, Any]]) -> str:
-    """Append the tool calls of a reply to its text, with their arguments unchanged.
+    """Append the tool calls of a reply to the text of the reply.
 
     A strategy then reads the calls as if the model had written them in the text.
     """
@@ -306,7 +306,7 @@ class Gathered:
                 self._on_hidden(hidden)
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage of the reply so far, computed from the server's report and the texts. See `engine.usage`."""
+        """Return the usage of the reply so far; see `engine.usage`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(
@@ -320,7 +320,7 @@ class Gathered:
         return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
-        """Convert the requested choices to answers that share the usage. Leave out choices that cannot be converted.
+        """Convert the requested choices to answers. Leave out choices that cannot be converted.
 
         Raises:
             ModelError: No choice is an answer.
@@ -397,7 +397,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error for a request refused because of a parameter. Later requests omit or change the parameter."""
+    """Return the retryable error for a request that was refused because of a parameter."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
@@ -422,10 +422,10 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds the server asks to wait, or None. For an unreadable value, return the default wait.
+    """Return how many seconds the server asks to wait, or None if it does not ask.
 
     Args:
-        headers: Headers with lower-case or case-insensitive names.
+        headers: Headers with lower-case or case-insensitive names. An unreadable wait counts as `UNCLEAR_WAIT_S`.
     """
     text = headers.get("retry-after", "").strip()
     if not text:

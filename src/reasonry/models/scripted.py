@@ -82,7 +82,7 @@ class ScriptedModel(Model):
 
     @classmethod
     def of(cls, *lines: dict[str, Any]) -> ScriptedModel:
-        """Return a model whose script is these lines.
+        """Return a model with `lines` as its script.
 
         Raises:
             UsageError: A line is invalid. The error's `line` is the line number, counted from 1.
@@ -94,7 +94,7 @@ class ScriptedModel(Model):
 
     @classmethod
     def open(cls, path: str) -> ScriptedModel:
-        """Return a model whose script is a file.
+        """Return a model that reads its script from a file.
 
         Raises:
             UsageError: The file cannot be read, or a line is invalid. The error's `line` is the line number.
@@ -217,7 +217,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """In a recorded table, a line that is not an answer; see `compare.recorded_table`."""
+    """A line of a recorded table that is not an answer; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""
@@ -324,7 +324,7 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Count, for each stage, the lines that a resumed run or a fork has used. See `ScriptedModel.rewind`."""
+        """Count the used lines of each stage, for `left_over`; see `ScriptedModel.rewind`."""
         self._earlier = Counter(stage for stage, answered in asked if answered)
 
     @property

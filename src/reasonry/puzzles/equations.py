@@ -101,7 +101,7 @@ def plain_text(text: str) -> str:
 
 
 def _equations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield both sides of each equation that is a separate clause. Ignore remarks in parentheses after equations."""
+    """Yield the two sides of each equation that is a separate clause."""
     for part in _CLAUSE_END.split(_CONTINUED.sub(" ", text)):
         clause = _REMARK.sub("", part).strip()
         if _RUN.fullmatch(clause):
@@ -132,7 +132,7 @@ def _goes_on(left: str, right: str) -> bool:
 
 
 def _fault(left: str, right: str) -> str:
-    """Return the fault of an equation, or an empty text if the equation holds under some reading or cannot be read."""
+    """Return the fault of a false equation. For an unreadable or possibly true equation, return an empty text."""
     coins = {character for character in left + right if character in _COINS}
     if not (_computes(left) or _computes(right)) or len(coins) > 1 or _holds_somehow(left, right):
         return ""
@@ -186,7 +186,7 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Convert a number in English or (if `continental`) continental notation to Python notation, or return None."""
+    """Convert an English or continental number to Python notation. For other texts, return None."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
@@ -204,7 +204,7 @@ def _agrees(left: Term, right: Term) -> bool:
 
 
 def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
-    """Return the lowest and highest value of a term whose decimals may be rounded, or None if a divisor may be 0."""
+    """Return the lowest and the highest value of a term with rounded decimals. If a divisor may be 0, return None."""
     if term.left is None or term.right is None:
         half = 0 if (term.value * 4).denominator == 1 else Fraction(1, 2 * 10**term.decimals)
         return term.value - half, term.value + half

@@ -73,7 +73,7 @@ def parse(text: str, *, compact: bool = False) -> Term | None:
 
 
 def read_expression(text: str, *, compact: bool = False) -> Term | None:
-    """Parse an expression, or return None for a text that is not an expression or that divides by zero."""
+    """Parse an expression. If the text is no expression or divides by zero, return None."""
     try:
         return parse(text, compact=compact)
     except ZeroDivisionError:
@@ -106,7 +106,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether `part` may replace the equal `term`: `term` is a number or fraction, or both use equal numbers."""
+        """Whether `part`, whose value equals the value of `term`, may be used in place of `term`."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1

@@ -71,7 +71,7 @@ def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
-    """Yield each (x, op, swapped) for which `x op value`, or `value op x` if swapped, is the target."""
+    """Yield each number that makes the target with `value`, the operation, and whether `value` comes first."""
     yield target - value, "+", False
     yield target + value, "-", False
     yield value - target, "-", True

@@ -73,7 +73,7 @@ def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
 
 
 def final_expression(puzzle: Puzzle, position: Position) -> str | None:
-    """Return a solved puzzle as one equation, `(10 - 4) * (13 - 9) = 24`, or None if the target is not reached."""
+    """Return a solved puzzle as an equation, such as `(10 - 4) * (13 - 9) = 24`. If it is unsolved, return None."""
     if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
     return position.left[0].equation
@@ -94,7 +94,7 @@ def _plain(text: str) -> str:
 
 
 def _sides(piece: str) -> list[str]:
-    """Return the sides of an equation, or an empty list if a side is unreadable or no side has an operation."""
+    """Return the sides of an equation. If a side is unreadable or no side has an operation, return an empty list."""
     sides = [_balance(side) for side in piece.split("=") if side.strip(" \t().")]
     if not any(sign in side[1:] for side in sides for sign in "+-*/"):
         return []
@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Build one of `terms`, which have equal values, from the numbers left. Return (new position or None, fault)."""
+    """Build one of the equal `terms` from the numbers left. Return the new position, or None and a fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -174,7 +174,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether `term` has the value of the earlier term `made`, and the same two parts or the same numbers."""
+    """Whether `term` repeats the earlier term `made`: the values are equal, and so are the parts or numbers."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 

@@ -60,7 +60,7 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done. The trace continues the trace of the caller that began the run.
+    """Drive a run until its job is done. `carried` is the trace context of the process that queued the job.
 
     Raises:
         Later: The run has to be tried again later or elsewhere.
@@ -103,7 +103,7 @@ class Worker:
         """Whether the connection to the database has been lost before."""
 
     async def work(self) -> None:
-        """Drive runs until `end` is called. The caller of `end` also drains the supervisor, which releases the runs."""
+        """Drive runs until `end` is called. The caller of `end` must also drain the supervisor."""
         _quieten()
         while not self._ending.is_set():
             try:
@@ -163,7 +163,7 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return Procrastinate's app for the queue of a store, without tasks. `application` names the app's connections."""
+    """Return Procrastinate's app for the queue of a store. `application` is the name of its database connections."""
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(
@@ -220,7 +220,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _quieten() -> None:
-    """Keep libraries from logging tracebacks, which may quote stored data, and from logging the end of a job twice."""
+    """Remove tracebacks from the logs of libraries, because tracebacks may quote stored data."""
 
     def strip(record: logging.LogRecord) -> bool:
         message, error = record.getMessage(), record.exc_info and record.exc_info[1]

@@ -46,7 +46,7 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
 
 
 def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
-    """Read thoughts as `parse_thoughts` does, and scores: from a thought's list entry, or from the member `scores`."""
+    """Read thoughts like `parse_thoughts`, with the score of each thought if the reply has one."""
     for value, mode in json_values(text):
         if found := _scored_in(value):
             return found, mode

@@ -197,7 +197,7 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
-    """Turn a value into an object: decode it, unwrap it or, if `schema` has one required field, put it there."""
+    """Turn a value into an object that may fit `schema`. A bare value becomes the only required field."""
     value, properties = _decode(value), schema["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     if isinstance(inner, list) and len(inner) == 1:
@@ -322,7 +322,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list. In a list of texts, join the members of an object, except bare numbers, to one text."""
+    """Coerce an item of a list. In a list of texts, an object becomes one text."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):

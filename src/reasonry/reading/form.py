@@ -83,7 +83,7 @@ def _read_answer(
 def _read_one(
     found: Sequence[tuple[Any, str]], form: type[Struct], field: str
 ) -> tuple[Any, str] | Unreadable:
-    """Read the answer from JSON objects, which must all be equal. Members that the form does not have are ignored."""
+    """Read the answer from the JSON objects in a reply. The objects must all be equal."""
     if any(value != found[0][0] for value, _ in found):
         return Unreadable(_TWO, is_unmarked=True)
     value, rung = found[0]
@@ -141,7 +141,7 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is not a reply (empty, cut off, or a copy of the question's form), or None if it is a reply.
+    """Return the reason why a text is not a reply, such as an empty text. If it is a reply, return None.
 
     Args:
         question: The question without the problem, because the problem may contain the answer.
@@ -166,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Read YAML (used by an earlier design) from the last fence of a text, or from the text if it has no fence."""
+    """Read YAML, which an earlier design used, from the last fence of a text. Without a fence, read the whole text."""
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)
@@ -199,7 +199,7 @@ def _numbers_in(value: Any, name: str) -> Any:
 
 @cache
 def marked_field(form: type[Struct]) -> str | None:
-    """Return the field of a form that a marked answer fills, or None if the form is for data and not for an answer."""
+    """Return the field of a form that a marked answer fills. If the form is not for an answer, return None."""
     fields = asked_fields(form)
     field = next((name for name in _MARKED if name in fields), None)
     others = {name for name, required in fields.items() if required} - {field, "answer"}

@@ -1,4 +1,4 @@
-r"""Find JSON in a reply (as the whole reply, in a fence, or in prose), and repair JSON with small syntax errors.
+r"""Find JSON in a reply, and repair JSON with small syntax errors.
 
 Rule 1: only complete JSON is repaired. If a text is cut off, its missing rest is not invented.
 Rule 2: the time is bounded: only the end of a very long text is searched, the search ends after too many false starts,
@@ -70,7 +70,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
 
 
 def json_value(text: str) -> Any:
-    """Return the JSON object or list in a text, repaired if necessary, or None."""
+    """Return the JSON object or list in a text, repaired if necessary. If there is none, return None."""
     if len(text) > _MAX_VALUE or text.lstrip()[:1] not in ("{", "[", "`"):
         return None
     return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)

@@ -47,7 +47,7 @@ _MAX_BOX: Final = 2_000
 
 
 class Marked(Struct, frozen=True):
-    """An answer, the text before the answer, and how the answer was found (`mode`): `marked`, `stated` or `whole`."""
+    """An answer, and the text before it. `mode` tells how the answer was found: `marked`, `stated` or `whole`."""
 
     answer: str
     before: str
@@ -55,7 +55,7 @@ class Marked(Struct, frozen=True):
 
 
 def find_marked(text: str) -> Marked | Unreadable:
-    """Return the marked answer of a reply, or `Unreadable` if the reply has no mark or marks two different answers."""
+    """Return the marked answer of a reply. If there is none, or two answers differ, return `Unreadable`."""
     marks = _marks(text)
     if isinstance(marks, Unreadable):
         return marks
@@ -89,7 +89,7 @@ def begins_call(answer: str) -> bool:
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return a fault if `text`, a reply without a mark, contains markup of a tool call. Otherwise, return None."""
+    """Return a fault if a reply without a mark contains markup of a tool call. Otherwise, return None."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None

@@ -52,7 +52,7 @@ _LONGEST: Final = 160
 
 
 class Scaled(Struct, frozen=True):
-    """The number at the start of a text, its scale if any (100 for per cent), and the rest of the text."""
+    """The number at the start of a text, its scale if any, and the rest of the text."""
 
     number: float
     scale: float | None

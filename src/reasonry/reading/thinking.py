@@ -118,7 +118,7 @@ def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
 
 
 def _final_message(text: str) -> str:
-    """Return the message in the channel `final`. If there is none, return `text` if it is a tool call, else ""."""
+    """Return the message in the channel `final`. Without one, return a tool call unchanged, and "" for other text."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:

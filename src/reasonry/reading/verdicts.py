@@ -58,7 +58,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """The scores or the word in a reply, with the JSON object, the reason, the reading mode, and any missing scores."""
+    """The scores or the chosen word that were read from a reply."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -71,7 +71,7 @@ class Verdict(Struct, frozen=True):
 def read_scores(
     texts: Sequence[str], names: Names, scale: Scale = (0, 1), *, shown: str = ""
 ) -> Verdict | Unreadable:
-    """Read a score for each name from all replies to a question (`texts`, the oldest first).
+    """Read a score for each name from the replies to a question. In `texts`, the oldest reply is first.
 
     Args:
         names: The name of each candidate, with its text if replies may use the text as the name.
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the parts where a verdict counts: the whole text, if JSON; otherwise, the unquoted text and last fence."""
+    """Yield the parts of a reply where a verdict counts: JSON, text outside quotes, and the last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return
@@ -164,7 +164,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
 
 
 def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
-    """Return the score in a value, on the requested scale, or None if it is missing, unclear or outside the scale."""
+    """Return the score in a value on the requested scale. If it is missing, unclear or off the scale, return None."""
     if isinstance(value, Mapping):
         return read_score(member(value, SCORE), scale)
     (low, high), found = scale, read_scaled(str(value))
@@ -175,7 +175,7 @@ def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
 
 
 def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
-    """Return the scores in a JSON value: a mapping by name, position or text, or a list in the candidates' order."""
+    """Return the scores in a JSON value by name. A list without names is in the order of the candidates."""
     value = unwrap(value, SCORES)
     named = member(value, SCORES) if isinstance(value, dict) else None
     value = named if isinstance(named, dict | list) else value

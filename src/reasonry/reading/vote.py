@@ -60,7 +60,7 @@ class Key(Struct, frozen=True):
 
 
 class Vote(Struct, frozen=True):
-    """An answer and its voters. If `is_open`, no rule decides which other answers agree with this answer."""
+    """An answer and its voters. If `is_open` is true, no rule decides which other answers agree with it."""
 
     answer: str
     """The answer in its first voter's words."""
@@ -72,7 +72,7 @@ class Vote(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
-    """Remove paired markup around an answer, and the period at the end of an answer of at most three words."""
+    """Remove paired markup around an answer, and the period at the end of a short answer."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -130,7 +130,7 @@ def options_in(problem: str) -> dict[str, str]:
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """If an answer is one of the options, return the key of the option's letter. Otherwise, return `key` unchanged."""
+    """Convert an answer that names an option to the key of the option's letter. Return other keys unchanged."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -168,6 +168,6 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the leading answer keeps its lead, whichever answers the remaining votes choose. The test is exact."""
+    """Whether the `remaining` votes cannot change the leading answer."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

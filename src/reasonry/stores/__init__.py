@@ -21,7 +21,7 @@ _FOREIGN = re.compile(
 
 
 def open_store(spec: str | None = None) -> RowStore:
-    """Open a store by its name. The file or the database of the store is opened and checked at first use.
+    """Open a store by its name. Its file or database is checked only at first use.
 
     Args:
         spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database. Defaults to the file in the user's

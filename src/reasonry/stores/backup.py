@@ -67,7 +67,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy a store to a temporary file, verify this file, and yield its path and the findings. Stop if cancelled.
+    """Copy a store to a temporary file. Yield the file's path and the findings about the file.
 
     Raises:
         StoreError: The store is damaged or unreadable.
@@ -110,7 +110,7 @@ def _refuse_existing(file: Path) -> NoReturn:
 
 
 def _check_other(path: Path, file: Path) -> None:
-    """Raise an error if `file` is the store at `path` itself, or if `file` cannot be a store."""
+    """Check that `file` can be a store and is not the store at `path`."""
     try:
         found = file.lstat()
     except OSError as error:
@@ -160,7 +160,7 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    """Replace the store at `path` and its log with the file `draft`. No process may have the store open."""
+    """Replace the store at `path` with the file `draft`. No process may have the store open."""
     try:
         if is_there := path.exists():
             try:

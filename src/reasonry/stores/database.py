@@ -157,7 +157,7 @@ class Source:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
 
     def rewrite(self) -> bool:
-        """Rewrite the file without deleted content, and empty its log. Return whether the log could be emptied."""
+        """Rewrite the file without deleted content. Return whether its log could be emptied."""
         with faults_of(self.path), contextlib.closing(self.writer()) as db:
             db.execute("VACUUM")
             return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
@@ -285,7 +285,7 @@ def find_faults(tx: sql.Tx) -> list[str]:
 
 
 def name_file(db: sql.Database) -> None:
-    """Write a random number into the file's header. The file's log repeats the number; see `open_file`."""
+    """Mark a file with a random number, so that its log can be recognized; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
@@ -344,7 +344,7 @@ def log_of(path: Path) -> Path:
 
 
 def create(path: Path) -> None:
-    """Create a store that only the current user can read, unless another process has just created the store."""
+    """Create a store at `path` that only the current user can read. Keep a store that is already there."""
     with draft_of(path) as draft:
         with contextlib.closing(connect(draft, 1.0)) as db:
             reserve_checksums(db)

@@ -28,7 +28,7 @@ RENEWALS = 4
 
 
 class Lease(NamedTuple):
-    """The right to drive a run. Once another holder has taken the lease of the run, writes with this lease are refused.
+    """The right to drive a run. If another holder takes over the run, writes with the old lease are refused.
 
     Attributes:
         deaths: How many holders of the run's lease have died since the run last made progress.
@@ -49,7 +49,7 @@ def _host() -> str:
 
 
 def find_living(holder: str) -> int | None:
-    """Return the process id of a holder. Return 0 if the process is on another computer, and None if it is dead."""
+    """Return the process id of a holder, or None if the process is dead. 0 means a process on another computer."""
     pid, host, _ = holder.split(" ", 2)
     if host != _host():
         return 0
@@ -73,14 +73,14 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
 
 
 class _Pulse(NamedTuple):
-    """The task that renews leases on an event loop, and the ids of the runs whose leases the task renews."""
+    """A task that renews leases on an event loop, and the ids of the runs."""
 
     task: asyncio.Task[None]
     runs: set[str]
 
 
 class Leases:
-    """The leases that a store object holds, at most one per run. Even a lost lease counts as held until `hold` ends.
+    """The leases that a store object holds, at most one for each run.
 
     Attributes:
         holder: The name of the store object.
@@ -111,13 +111,13 @@ class Leases:
         return self._held.get(run_id)
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a write has already released this lease, so that `hold` does not release it again."""
+        """Note that a lease is already released. `hold` then does not release it again."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str, taken: Lease | None) -> AsyncGenerator[int]:
-        """Hold the lease of a run, and yield the `deaths` of the lease; see `RunStore.drive`."""
+        """Hold the lease of a run, and yield `Lease.deaths`; see `RunStore.drive`."""
         with self._lock:
             if run_id in self._held:
                 raise already_driven_error(run_id, os.getpid())
@@ -227,7 +227,7 @@ def take_jobs(tx: sql.Tx, holder: str) -> bool:
 
 
 def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
-    """For each owner, return the row of the job that has waited longest. Leave out the runs in `skip`."""
+    """Return the row of each owner's longest-waiting job. Leave out the runs in `skip`."""
     living = _living_holders(tx)
     lists = {"living": sql.values(len(living)), "skip": sql.values(len(skip), len(living) + 1)}
     return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
@@ -247,7 +247,7 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return how many holders of a run's lease died, and the seconds since the last renewal. No lease is taken.
+    """Return how many holders of a run's lease have died, and the seconds since the last renewal.
 
     The seconds are infinite if the holder has released the lease or is alive, or if the clock was set back.
     """
@@ -276,7 +276,7 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return the earliest and the latest time, in milliseconds, at which a lease that is valid now can end.
+    """Return the earliest and the latest end, in milliseconds, that a valid lease can have.
 
     A lease with a later end shows that the clock was set back. It can be taken, but its holder does not count as dead.
     """

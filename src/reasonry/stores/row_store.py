@@ -115,7 +115,7 @@ def _kept_nowhere() -> UsageError:
 def reads(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Turn a function that reads rows into a store method, which calls the function in a read-only transaction."""
+    """Make a store method from a function that reads rows. The method uses a read-only transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda tx: work(tx, *args, **kwargs))
@@ -126,7 +126,7 @@ def reads(
 def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Make a store method from a function that writes rows. The method calls it in a write transaction."""
+    """Make a store method from a function that writes rows. The method uses a write transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda tx: work(tx, *args, **kwargs))
@@ -166,7 +166,7 @@ class RowStore:
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Limit `work` to the owner's content. If a text or number cannot be stored, `work` raises UsageError."""
+        """Limit `work` to the owner's content. Values that cannot be stored raise UsageError."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner
@@ -268,7 +268,7 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return the jobs to drive next: for each owner, the job that has waited longest and that no process drives.
+        """Return the jobs to drive next: the longest-waiting job of each owner.
 
         The oldest job comes first. If workers share the jobs, return no jobs. Otherwise, only the first process that
         calls this method gets jobs, until this process ends or closes the store. Other processes get no jobs.

@@ -50,7 +50,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """The columns of a run's row that this module needs. Of these, `RunRow` lacks `key`, `last` and `digest`."""
+    """The columns of a run's row that this module needs."""
 
     key: int
     run_id: str
@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `lines` contains the last noted line. True if that line is not later than the position `after`."""
+        """Whether the last noted line is in `lines`, or is not later than the position `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -101,7 +101,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines, and return its id. If `key` already began a run, only return that run's id."""
+    """Add a run with its first lines, or find the run that `key` already began. Return the run's id."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -121,7 +121,7 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the id of the run that the owner has already begun with the request `key`, or None if there is none.
+    """Return the id of the run that the request `key` has begun. None if there is none.
 
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
@@ -140,7 +140,7 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
 
 
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
-    """Store the key of the request that began a run, and forget an expired use of the same key."""
+    """Store which request began a run. Remove an expired request with the same key."""
     tx.execute(sql.FORGET_REQUEST, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     tx.execute(sql.SET_REQUEST, (key.key, key.digest, key.at_ms, run))
 
@@ -148,7 +148,7 @@ def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
 def append(
     tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, lease: Lease | None
 ) -> None:
-    """Add lines to a run. Also write the new row of the run and the new use of its session, if they are given."""
+    """Add lines to a run. Also write `row` and `use` unless they are None."""
     stored = _find(tx, run_id, lock=True)
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
@@ -185,7 +185,7 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
 
 
 def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
-    """Return a run's checkpoint and later lines. If no checkpoint is usable, return None and all lines; see `lines`."""
+    """Return a run's checkpoint and the later lines. Without a usable checkpoint, return None and all lines."""
     stored = _find(tx, run_id)
     if (found := tx.execute(sql.CHECKPOINT, (stored.key,)).fetchone()) is not None:
         seq, digest, body = found
@@ -212,7 +212,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run from another store. If an earlier run already has the same request key, that run keeps the key."""
+    """Add a run from another store. Leave out its request key if another run already has the key."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -244,12 +244,12 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
-    """For each owner, return the job that has waited longest. Leave out the runs in `skip`."""
+    """Return the longest-waiting job of each owner. Leave out the runs in `skip`."""
     return [row for row in map(_read_row, leases.first_jobs(tx, skip)) if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
-    """Return how many holders of a run's lease have died since the run last made progress, and store the count.
+    """Store and return how many holders of a run's lease have died since the run's last progress.
 
     Args:
         place: How many events the run has. The run has made progress if this count is higher than at the last call.
@@ -287,7 +287,7 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return the total usage of the runs updated since `since_ms`. If `owner` is given, count only its runs."""
+    """Return the total usage of the runs updated since `since_ms`, by default of all owners."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 

@@ -16,7 +16,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """A step that creates or alters tables. After `statements`, SQLite runs `sqlite` and PostgreSQL runs `postgres`."""
+    """A step that creates or alters tables. `sqlite` and `postgres` are statements for one database only."""
 
     title: str
     statements: tuple[str, ...]
@@ -25,7 +25,7 @@ class Migration(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The title, followed by a checksum of the statements, so that a store with a changed step is refused."""
+        """The title with a checksum of the statements, so that a change of the step is noticed."""
         words = " ".join(self.statements + self.sqlite + self.postgres).split()
         return f"{self.title}_{zlib.crc32(' '.join(words).encode()):08x}"
 

@@ -198,7 +198,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
 
 
 def change(tx: Tx, session_id: str, decide: Decide) -> Any:
-    """Call `decide` with the session, write the change that `decide` returns, and return the `value` of the change."""
+    """Write the change that `decide` returns for a session. Return the `value` of the change."""
     stored = _find(tx, session_id, lock=True)
     wanted = decide(View(tx, stored))
     if wanted.thought is not None and wanted.row is None and (wanted.delete or stored is None):
@@ -228,7 +228,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
-    """Record that a run has used its session, and add the new thoughts. Ignore a session that is not the run's own."""
+    """Record a run's use of its session, with the new thoughts. Ignore a session that is not the run's own."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
@@ -286,7 +286,7 @@ def thoughts(
     after_seq: int = 0,
     limit: int = 50,
 ) -> list[ThoughtRow]:
-    """Return a page of a session's thoughts, in order of position. `first` and `last` are bounds for `number`."""
+    """Return a page of a session's thoughts, in order of position. `first` and `last` limit the thoughts' numbers."""
     page = (
         thought
         for thought in View(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))

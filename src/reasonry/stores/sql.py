@@ -33,7 +33,7 @@ RUNS = 1 << 62
 
 
 class TextIndex(NamedTuple):
-    """The SQL that finds stored texts with a trigram index. The text to search for is called the part."""
+    """The SQL that searches texts with a trigram index. A part is the text to search for."""
 
     tables: str
     """The tables to read, which include `searchable t`."""
@@ -78,7 +78,7 @@ MAX_SEQUENCES = 12
 
 
 def _sequences_of(part: str) -> str:
-    """Return the FTS5 query for a part. The query finds the texts that contain some trigrams of the part."""
+    """Return the FTS5 query for texts that contain some trigrams of `part`."""
     last = len(part) - INDEXED_CHARS
     starts = range(0, last + 1, max(1, last // MAX_SEQUENCES))
     sequences = {part[start : start + INDEXED_CHARS].replace('"', '""') for start in starts}
@@ -152,7 +152,7 @@ def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
 
 
 def place(key: int, seq: int) -> int:
-    """Return the place of a line or thought: a row key that combines `key` (of its run or session) and `seq`."""
+    """Combine the `key` of a run or session and a `seq` into the place of a line or thought."""
     return key << PLACE_BITS | seq
 
 
@@ -194,7 +194,7 @@ def values(count: int, first: int = 1) -> str:
 
 
 def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
-    """Return the first ids that begin with `prefix`, sorted. The query's upper bound is the prefix plus U+10FFFF."""
+    """Return the first ids that begin with `prefix`, sorted."""
     tests, values = tests_of(tx, {}, {}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]

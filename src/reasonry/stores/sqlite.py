@@ -306,5 +306,5 @@ def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
-    """Verify a file that nobody else uses, and return the findings. In the findings, the file is called `name`."""
+    """Verify the file `draft` and return the findings. The findings call the file `name`."""
     return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]

@@ -32,7 +32,7 @@ def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
 
 
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
-    """Return the first thoughts that contain `query`, from place `low` to place `high`. Case is ignored."""
+    """Return the first thoughts between two places that contain `query`. Case is ignored."""
     part, is_owned = fold(query), tx.owner is not None
     if is_owned and _find_few(tx, part) is None:
         # The texts of an owner are not adjacent, so they are read session by session.
@@ -53,7 +53,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL condition for runs with the folded text `part`, and a list of at most one parameter value."""
+    """Return the SQL condition for runs that contain `part`, and the values of its parameters."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
@@ -67,7 +67,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
-    """Return the SQL condition for sessions with the folded text `part`, and a list of at most one parameter value."""
+    """Return the SQL condition for sessions that contain `part`, and the values of its parameters."""
     if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
@@ -75,7 +75,7 @@ def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 
 class _Look(NamedTuple):
-    """The SQL clauses and parameter values of a query that finds the texts containing a searched string."""
+    """The clauses and parameter values of an SQL query that searches the texts."""
 
     tables: str
     test: str
@@ -93,7 +93,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
-    """Return a query that uses the index (if an index applies), and a query that scans the texts not in the index."""
+    """Return queries that together search all texts: the indexed texts, and the texts not in the index."""
     index, scan = _index(tx, part), _scan(tx, part, low, high)
     if index is None:
         return [scan]
@@ -104,7 +104,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return the places of the texts that contain a part. If too many do, or no index applies, return None."""
+    """Return the places of the texts that contain `part`. None if no index applies or there are too many places."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

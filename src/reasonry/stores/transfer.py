@@ -22,12 +22,12 @@ LARGE_BYTES = 8 * 1024 * 1024
 def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Finding]]:
-    """Return the next runs or sessions in order of creation, each with its position. A damaged entry is a Finding.
+    """Return the next runs or sessions with their positions. A damaged entry becomes a Finding.
 
     The result may be shorter than `limit` if the entries are large. An empty result means that no entries are left.
 
     Args:
-        after: The position of the last entry of the previous result. 0 begins with the first entry.
+        after: The position of the last entry of the previous result. 0 begins with the oldest entry.
         owner: The owner of the entries. None means all owners.
     """
     found, size, key = list[tuple[int, Whole | Finding]](), 0, after
@@ -132,7 +132,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
 
 
 def check_whole(whole: Whole | Finding) -> Finding:
-    """Return the finding about a run or a session. Check the digests of a run's lines, because `read` does not."""
+    """Check a run or a session that `read` returned, and return the finding."""
     if isinstance(whole, Finding):
         return whole
     if isinstance(whole, WholeSession):

@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> list[Group]:
-        """The remaining draft groups. Equal outputs merge groups. If a draft is proved, only proved drafts remain."""
+        """The groups of equal drafts that can still win. Programs with equal outputs are in one group."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Return `points` if no judge compares, else the option `judge` (default: `halving`, for few calls `heats`)."""
+        """Choose the rules of the tournament by the option `judge`, the number of rivals and the calls left."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -167,7 +167,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the comparison has no winner: several given candidates are left, and none is proved or rated."""
+        """Whether the comparison ended without a winner among the caller's candidates."""
         is_over = bool(self.ranking) or self.options.judge == "off"
         is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
         return is_over and is_open and not any(verdict.ratings for verdict in self.verdicts)
@@ -184,7 +184,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """Write the drafts in parallel: y_1, …, y_n ~ π(y | x). If candidates are given, use them as drafts."""
+    """Write n drafts for problem x in parallel: y_1, …, y_n ~ π(y | x). The option `candidates` replaces them."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
@@ -219,7 +219,7 @@ def _give_up(s: State) -> Move:
 
 
 def distinguish(s: State) -> Body:
-    """Ask for inputs t that may tell programs apart, and run y_i(t). This needs a sandbox and two or more programs."""
+    """Ask for inputs t on which the programs may differ, and run each program: y_i(t)."""
     programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
@@ -250,7 +250,7 @@ def distinguish(s: State) -> Body:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Add to a program the usual imports, and code that evaluates each expression in `inputs` in a `try` statement."""
+    """Extend a program with code that evaluates each expression in `inputs`, and collects the values and errors."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"
@@ -261,7 +261,7 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
 
 
 def compare(s: State) -> Body:
-    """Ask for ratings r ~ judge(x, y_a, y_b, …), in parallel if possible. Stay until the tournament is over."""
+    """Ask the judge to rate drafts for problem x: r ~ judge(x, y_a, y_b, …). Stay until the tournament is over."""
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
@@ -326,7 +326,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
-    """Return a sentence with the last reason for preferring `chosen`. If no judge preferred this draft, return ""."""
+    """Return a sentence with the judge's last reason to prefer the draft `chosen`, or "" if there is none."""
     for each in reversed(verdicts):
         reason = quote(each.reason, before="")
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:
@@ -337,7 +337,7 @@ def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> 
 
 
 def _rank_given(s: State) -> list[dict[str, Any]]:
-    """Return the given candidates, best first, each with its score, the judge's reasons, and why it was refuted."""
+    """Return a table of the caller's candidates, best first, with their scores and the reasons."""
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
     equal = {each for number, voters in groups.items() for each in voters if each != number}
     order: Sequence[int] = s.ranking

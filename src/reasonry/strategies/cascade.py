@@ -48,7 +48,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> int:
-        """How many models there are, at least two. If `models` is empty, the run's caller answers for two models."""
+        """How many models there are, at least two."""
         return max(2, len(self.models))
 
 
@@ -79,13 +79,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer(s: State) -> Body:
-    """Ask the next model for its answers in parallel: y_1, …, y_m ~ π_i(y | x)."""
+    """Ask the next model π_i for m answers to problem x, in parallel: y_1, …, y_m ~ π_i(y | x)."""
     s, drafts = yield from s.draw([FRESH] * s.options.samples, by=f"seat-{s.asked + 1}")
     return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Check the answers of the last model asked. If g(x, y) < τ and i < k, ask the next model π_{i+1}."""
+    """Score the answers of model π_i. If the score g(x, y) < τ and a model is left (i < k), ask model π_{i+1}."""
     s = yield from s.verify()
     if s.proved or s.asked == s.options.steps:
         return go(s, "answer_selection")

@@ -87,7 +87,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def decompose(s: State) -> Body:
-    """If the option `decompose` is set, ask for a list of the parts of x. The list guides the later steps."""
+    """If the option `decompose` is set, ask for a list of the parts of problem x."""
     if not s.options.decompose:
         return go(s, "sequential_reasoning")
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
@@ -97,7 +97,7 @@ def decompose(s: State) -> Body:
 
 
 def reason(s: State) -> Body:
-    """Ask for the steps and the answer in one reply: z_1, …, z_n, y ~ p(z, y | x)."""
+    """Ask for the steps z and the answer y to question x in one reply: z_1, …, z_n, y ~ p(z, y | x)."""
     question = replace(_question(s, "reason", REASON[s.options.style]), mark=MARKED)
     (reply,) = yield from replies(s, ReasonedAnswer, question)
     chain = reply.reasoning.strip()
@@ -111,12 +111,12 @@ def formulate(s: State) -> Move:
 
 
 def check(s: State) -> Body:
-    """If an option asks for a check, check whether y holds. If y fails, ask for y' ~ p(y | x, z_1, …, z_n, why)."""
+    """Settle the answer y. If a check finds y wrong, ask for another answer: y' ~ p(y | x, z_1, …, z_n, why)."""
     return (yield from s.settle_checked_answer(_question, s.steps, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move | None:
-    """If there is an answer, end with it, even if the model doubts it. If none was ever given, ask for an answer."""
+    """End with the answer, even if the model doubts it. If there is no answer yet, ask for one."""
     if s.final.can_be_given:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")

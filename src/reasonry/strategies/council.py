@@ -77,7 +77,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[tuple[Group, float]]:
-        """The candidates, best first, with scores. A score is the mean share of rivals that judges rank lower."""
+        """The groups of equal answers with scores, best first. A score is the mean share of rivals ranked lower."""
         shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
         return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
 
@@ -97,7 +97,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer(s: State) -> Body:
-    """Ask all members in parallel: y_i ~ π_i(y | x)."""
+    """Ask all members in parallel. Member i answers problem x: y_i ~ π_i(y | x)."""
     s, drafts = yield from s.draw([FRESH] * len(s.options.members), by="seat")
     return go(s, "answer_check", drafts)
 
@@ -109,7 +109,7 @@ def check(s: State) -> Body:
 
 
 def review(s: State) -> Body:
-    """Let each member rate the other answers, in an order of the member's own: r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i})."""
+    """Let each member i rate the other members' answers y_j: r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i})."""
     found = s.of_seats
     texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
@@ -129,7 +129,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the answers for a member to rate. The order rotates from member to member, to even out the positions."""
+    """Return the numbers of the answers that the member `seat` rates, in the order for this member."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:
@@ -141,7 +141,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 
 def synthesise(s: State) -> Body:
-    """Merge the answers, shown anonymously and best first: (y, differences) ~ π(y | x, y_1, …, y_k, Borda)."""
+    """Merge the answers, best Borda score first, into answer y: (y, differences) ~ π(y | x, y_1, …, y_k, Borda)."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
     shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]

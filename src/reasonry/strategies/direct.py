@@ -24,7 +24,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def answer(s: State) -> Body:
-    """Send the problem alone: y ~ π(y | x)."""
+    """Send problem x alone, and get the answer y: y ~ π(y | x)."""
     prompt = "\n\n".join((s.problem, *s.final.objections))
     verify, facts = s.options.verify, {"kind": "sample", "problem": s.problem}
     question = Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
@@ -32,7 +32,7 @@ def answer(s: State) -> Body:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with. If there is none and no verifier, use the whole reply."""
+    """Read the answer in a reply. Without a verifier, an unmarked reply is the answer as a whole."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"

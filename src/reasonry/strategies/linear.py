@@ -191,7 +191,7 @@ def plan(s: State) -> Body:
 
 
 def think(s: State) -> Body:
-    """Ask for the next thought: t_n ~ p(t | x, t_1, …, t_{n-1})."""
+    """Ask for the next thought t_n about problem x: t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
     # No verifier checks a thought, so the whole text of an unmarked reply counts as the thought.
@@ -222,7 +222,7 @@ def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str]
 
 
 def evaluate(s: State) -> Body:
-    """Ask whether t_n holds and, if not, which t_k to replace."""
+    """Ask whether the thought t_n holds and, if not, which thought t_k to replace."""
     (reply,) = yield from replies(s, Evaluation, _question(s, "evaluate", EVALUATE))
     decision = _decision(reply) if reply.sound else None
     s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
@@ -232,7 +232,7 @@ def evaluate(s: State) -> Body:
 
 
 def revise(s: State) -> Body:
-    """Ask for a thought t_n that replaces t_k."""
+    """Ask for a thought t_n that replaces the thought t_k."""
     (reply,) = yield from replies(s, Revision, _question(s, "revise", REVISE))
     replaced = s.places[s.revising - 1]
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
@@ -242,7 +242,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Continue, branch or conclude. If no earlier reply decided this and more thoughts are allowed, ask the model."""
+    """Decide whether to continue, branch or conclude. The model is asked only if the decision is still open."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -264,7 +264,7 @@ def adjust(s: State) -> Move:
 
 
 def branch(s: State) -> Move:
-    """Let later thoughts branch from t_k."""
+    """Let later thoughts branch from the thought t_k."""
     left = s.places[((_count(s.decision.branch_from_thought) if s.decision else None) or s.latest) - 1]
     name = f"branch-{s.branches + 1}"
     s = replace(s, decision=None, branches=s.branches + 1)
@@ -274,7 +274,7 @@ def branch(s: State) -> Move:
 
 
 def hypothesize(s: State) -> Body:
-    """Ask for a hypothesis and its answer: h, y ~ p(h, y | x, t_1, …, t_n)."""
+    """Ask for a hypothesis h and its answer y: h, y ~ p(h, y | x, t_1, …, t_n)."""
     (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "hypothesize", HYPOTHESIZE, MARKED))
     statement = reply.reasoning.strip()
     s = replace(
@@ -286,7 +286,7 @@ def hypothesize(s: State) -> Body:
 
 
 def test(s: State) -> Body:
-    """Test whether h agrees with all t_i and with x. If no verifier decides this, ask the model."""
+    """Test whether the hypothesis h agrees with all thoughts t_i and with problem x."""
     if s.options.verify:
         # The verification is not `final`, since an unproved answer is verified again at the end.
         path = (*(thought.text for thought in s.log[:-1]), str(s.answer))
@@ -307,7 +307,7 @@ def test(s: State) -> Body:
 
 
 def _record_test(s: State, found: HypothesisTest) -> Move:
-    """Record the test. If the hypothesis holds or no other hypothesis is allowed, finalize this one."""
+    """Record the test of a hypothesis, and choose the stage after the test."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     s = replace(_propose(s) if ends else s, holds=found.holds, decision=None if ends else _decision(found))
     to = "solution_finalization" if ends else "continuation_decision"
@@ -321,7 +321,7 @@ def _propose(s: State) -> State:
 
 
 def finalize(s: State) -> Body:
-    """Settle the answer of hypothesis h. If it was refuted, ask for another: y ~ p(y | x, t_1, …, t_n, h)."""
+    """Settle the answer y of hypothesis h. If y was refuted, ask for another: y ~ p(y | x, t_1, …, t_n, h)."""
     question = _question(s, "finalize", FINALIZE, MARKED)
     return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
@@ -356,7 +356,7 @@ def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
 
 
 def _count(written: Number) -> int | None:
-    """Parse a number. A range such as `5-7` counts as its upper end. If the number is missing or zero, return None."""
+    """Parse a number, or the upper end of a range such as `5-7`. None if the number is missing or zero."""
     numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
     return max(numbers, default=0) or None
 

@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. If there is none, return `fault` if the text has JSON; else report the missing mark."""
+    """Read the marked solution. If there is none, return `fault` or report the missing mark."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -139,7 +139,7 @@ def _read_solution(
 
 
 def think(s: State) -> Body:
-    """Ask for a thought and its plan: (t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while another thought is needed."""
+    """Ask for thought t_i and plan p_i: (t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while more thoughts are needed."""
     task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     if not s.is_over and not s.thoughts[-1].next_thought_needed:
@@ -209,7 +209,7 @@ def _with_room_for_one(state: State) -> State:
 
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
-    """Ask for a thought. If no reply is readable but the plan has a result, end with the solution found so far."""
+    """Ask for a thought. If no reply is readable, end with the solution so far, if any."""
     best = _solution(state) if any(step.result for _, step in rules.number_steps(state.plan)) else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:

@@ -122,7 +122,7 @@ class Profile(Struct, frozen=True):
         return go(replace(s, entries=entries), self._names[-3], thought)
 
     def work(self, s: State) -> Body:
-        """Work out the next entry, or all entries in parallel. For each missing result, note the reason."""
+        """Work out the next entry, or all entries in parallel."""
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
@@ -139,7 +139,7 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """If `joins` is set, the joined results are the answer. Otherwise, or after a refutation, ask for an answer."""
+        """Settle the answer: the joined results if `joins` is set, otherwise the reply to a question."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)

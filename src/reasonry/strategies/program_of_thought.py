@@ -73,7 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The state: one draft for each program. The program is the draft's only step; its output is the draft's answer."""
+    """The state: a draft for each program. The draft's step is the program, and its answer is the output."""
 
     options: Options
     round: int = 0
@@ -89,7 +89,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write(s: State) -> Body:
-    """Ask for programs c_i ~ π(c | x) or repairs c'_i ~ π(c | x, c_i, what failed). A draft is `lost` until it runs."""
+    """Ask for programs c_i ~ π(c | x), or for repairs of failed programs: c'_i ~ π(c | x, c_i, what failed)."""
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
@@ -114,7 +114,7 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
 
 
 def execute(s: State) -> Body:
-    """Run each new program, o_i = run(c_i). Check the outputs with the examples and the verifier."""
+    """Run each new program c_i, and get its output: o_i = run(c_i). Then check the outputs."""
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
     inputs = [each.input for each in s.options.examples]
     tests = [f"[solve(given) for given in {inputs!r}]"] if inputs else []
@@ -144,7 +144,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """Choose the most frequent output, argmax_o Σ_i 1(o_i = o). If a limit closes a run without one, ask for y."""
+    """Choose the most frequent output o: argmax_o Σ_i 1(o_i = o)."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)

@@ -1,4 +1,4 @@
-"""Prove and refute: fresh readers try to refute the claims of a text or the proofs of solvers; a table decides.
+"""Prove and refute: fresh readers try to refute the claims of a text or the proofs of solvers; their votes decide.
 
 The method is based on the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025
 with a Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
@@ -172,7 +172,7 @@ class Attack(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """A claim, the vote of each lens, and the verdict. The verdict is from the table, or from a check without votes."""
+    """A claim, its votes (one for each lens), and its verdict."""
 
     text: str = field(name="claim")
     thought: int | None = None
@@ -186,7 +186,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The place of the claim in a question, such as `thought 3, `. Empty if the claim is in no quoted thought."""
+        """The thought that contains the claim, as text: `thought 3, `. Empty if there is none."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
     @property
@@ -259,7 +259,7 @@ def receive(s: State) -> Move:
 
 
 def select(s: State) -> Body:
-    """Take the caller's claims c_1 … c_n. If there are none, ask for the unchecked claims on which the text x rests."""
+    """Take the caller's claims c_1 … c_n. If there are none, ask for the key claims of text x."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
@@ -274,7 +274,7 @@ def select(s: State) -> Body:
 
 
 def group(s: State) -> Body:
-    """Settle claims that need no reader (see `_settle`). If many claims stay open, merge equal claims."""
+    """Settle the claims that need no reader. If many claims are left, merge equal claims."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.ran}
@@ -298,7 +298,7 @@ def group(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """Ask for the votes v_il. The first lens votes on all open claims. The other lenses skip confirmed claims."""
+    """Ask readers to vote on the open claims. v_il is the vote on claim c_i through lens l."""
     first, *others = LENSES
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}
@@ -319,7 +319,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """If all questions failed, raise the first failure. If any reply arrived, even an unreadable reply, do nothing."""
+    """Raise the first failure if no question got a reply. An unreadable reply counts as a reply."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 
@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim without readers if `ran` contains its thought, or if arithmetic or the verifier decides."""
+    """Settle a claim by a run, by arithmetic or by the verifier. If none decides, return `claim` unchanged."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -395,7 +395,7 @@ def record(s: State) -> Move:
 
 
 def write_proofs(s: State) -> Body:
-    """Ask the solvers for proofs: y_1, …, y_n ~ π(y | x, angle_i). Readers will see only the finished proofs."""
+    """Ask n solvers for proofs, each from an angle of its own: y_1, …, y_n ~ π(y | x, angle_i)."""
     angles = enumerate(islice(cycle(ANGLES), s.options.solvers))
     asks = [s.ask_solver("proof", SOLVE.format(angle=angle), sample=place) for place, angle in angles]
     answers = yield request(s, *asks, give_failures=True)
@@ -416,7 +416,7 @@ def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
 
 
 def attack_proof(s: State) -> Body:
-    """Ask for votes v_1, … on the open proof that ranks first. Stay for more votes, or for the next open proof."""
+    """Ask readers for votes v_1, … on the first open proof. Stay until a proof is confirmed or none is open."""
     s = yield from s.verify()
     proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
@@ -441,7 +441,7 @@ def attack_proof(s: State) -> Body:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Decide a proof by its votes, and collect the holes found. A proof stays open while votes left can decide it."""
+    """Decide a proof by its votes, and collect its holes. The proof stays open while more votes are needed."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
     fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)
@@ -454,7 +454,7 @@ def count_votes(problem: str, proof: Proof) -> Proof:
 
 
 def revise(s: State) -> Body:
-    """Ask for a revision y' ~ π(y | x, y_best, its holes). The solver sees the holes, but not the votes."""
+    """Ask a solver to repair the holes of the best proof, y_best: y' ~ π(y | x, y_best, its holes)."""
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
@@ -508,7 +508,7 @@ def _conclude_proofs(state: State) -> Conclusion:
 
 
 def _conclude_claims(state: State) -> Conclusion:
-    """Return the verdicts with the refuted claims first. Before the first verdict, return the claims alone."""
+    """Return the verdicts, with the refuted claims first."""
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [

@@ -137,7 +137,7 @@ def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, st
 
 
 def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer. A reply with an action counts as unreadable, since no turn is left to perform it."""
+    """Read the answer. A reply with an action counts as unreadable, since no turn is left for the action."""
     reading = read_turn(state.cards, texts)
     if isinstance(reading, Unreadable):
         return reading
@@ -149,7 +149,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """Build a stage that asks for thought â_{t+1} if a turn is left and there is no answer. Stage `to` follows."""
+    """Build a stage that asks for the next thought, â_{t+1}, and goes to the stage `to`."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
@@ -169,7 +169,7 @@ def think(to: str) -> Callable[[State], Body]:
 
 
 def act(s: State) -> Body:
-    """Take each valid action once, o_t = environment(a_t). Append the observations: c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    """Take actions a_t: o_t = environment(a_t). Add observations o_t to context c_t: c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
     resolved = [resolve_action(s.cards, action) for action in turn.actions]
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
@@ -212,7 +212,7 @@ def record_observations(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """Record a refutation as an observation. End the turns if an answer remains, t = limit, or the run is stuck."""
+    """Verify the answer, if any. End the turns if the answer holds, if t = limit, or if the run is stuck."""
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])

@@ -127,7 +127,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def explore(s: State) -> Body:
-    """Ask for the next program: c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
+    """Ask for the next program, to answer question q on input C: c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
     programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
     task = EXPLORE.format(
         piece=f"{PIECE_CHARS:,}", characters=f"{len(s.context):,}", programs=programs, questions=questions
@@ -164,7 +164,7 @@ def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
 
 
 def execute(s: State) -> Body:
-    """Run the last program, with the answers to its questions so far: o_t = run(c_t, C)."""
+    """Run the last program c_t on the input C, and get its output: o_t = run(c_t, C)."""
     prologue = _PROLOGUE.format(context=s.context, known=list(s.known), max_chars=PIECE_CHARS, signal=_SIGNAL)
     (output,) = yield from run_programs(s, {f"program-{len(s.programs)}": prologue + s.programs[-1]})
     printed, signal = _last_signal(output.printed)
@@ -185,7 +185,7 @@ def execute(s: State) -> Body:
 
 
 def _last_signal(printed: str) -> tuple[str, Any]:
-    """Split a program's output at its last signal. If the signal cannot be parsed, return (`printed`, None)."""
+    """Split a program's output into its text and its last signal, which is a question or the final answer."""
     before, _, last = printed.rpartition(f"\n{_SIGNAL}")
     try:
         return before, ast.literal_eval(last.partition("\n")[0])
@@ -194,7 +194,7 @@ def _last_signal(printed: str) -> tuple[str, Any]:
 
 
 def _piece(context: str, place: Any) -> str:
-    """Return the text that a question is about: a range of the context, or a text that the program made."""
+    """Return the text that a question is about. `place` is a range of `context`, or the text itself."""
     match place:
         case [int(start), int(length)]:
             return cut(context[start : start + length], PIECE_CHARS)
@@ -203,7 +203,7 @@ def _piece(context: str, place: Any) -> str:
 
 
 def answer_sub_questions(s: State) -> Body:
-    """Ask the sub-questions in parallel: a_j ~ π(a | q_j, piece_j). Beyond the limit, a note replaces the answer."""
+    """Ask each sub-question q_j about its piece of the input, in parallel: a_j ~ π(a | q_j, piece_j)."""
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
@@ -219,7 +219,7 @@ def answer_sub_questions(s: State) -> Body:
 
 
 def formulate(s: State) -> Body:
-    """Settle and verify the answer y. If no program gave an answer, ask the model for an answer from the outputs."""
+    """Settle and verify the answer y. If no program gave an answer, ask the model."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
     return (yield from s.settle_answer(_question(s, FORMULATE, MARKED), s.outputs, best=best))
 

@@ -72,7 +72,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[Group]:
-        """The candidates, best rating first. Candidates with an outdated rating, from an earlier review, come last.
+        """The candidates, best rating first. Candidates with a rating from an earlier review come last.
 
         An unrated candidate counts as rated in the middle, so a revision ranks above a draft with a lower rating.
         """
@@ -98,13 +98,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_draft(s: State) -> Body:
-    """Write a draft from the best draft and the feedback f: y ~ π(y | x, y_best, f). The first round has only x."""
+    """Write a draft for problem x from the best draft and the feedback f, if any: y ~ π(y | x, y_best, f)."""
     s, drafts = yield from s.draw([(s.best, s.feedback)])
     return go(replace(s, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Verify the draft. If the options ask for reviews, let a judge review it. If another round may help, start one."""
+    """Verify the draft and review it, if wanted. If another round may help, start one."""
     s = yield from s.verify()
     found, is_last = s.ranking, len(s.drafts) >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]

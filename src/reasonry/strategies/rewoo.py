@@ -106,7 +106,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def plan(s: State) -> Body:
-    """Ask for the plan: (P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
+    """Ask for the plan, in which call i brings evidence E_i: (P_1, #E_1 = tool_1[input_1]), … = Planner(x)."""
     cards = _cards(s)
     facts = {"kind": "rewoo_plan", "problem": s.problem, "tools": [card.name for card in cards]}
     form = all_required(inlined_schema(CallPlan))
@@ -153,13 +153,13 @@ def read_plan(
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
-    """Return the calls that can run now: they have no result yet, and all evidence that they refer to is available."""
+    """Return the waiting calls for which all needed evidence is available."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 
 
 def work(s: State) -> Body:
-    """Run all ready calls, E_i ← tool_i(input_i). Stay while more calls can run."""
+    """Run all calls that are ready, and keep their evidence E_i: E_i ← tool_i(input_i). Stay while calls are ready."""
     calls = ready(s)
     results = yield request(s, *(_effect(s, call) for call in calls), give_failures=True)
     evidence, failed = dict(s.evidence), dict(s.failed)
@@ -176,7 +176,7 @@ def work(s: State) -> Body:
 
 
 def collect(s: State) -> Move:
-    """Complete the evidence, (P_1, E_1), …, (P_n, E_n): record the reason for each call that did not run."""
+    """Record the reason for each call that did not run. This completes the evidence (P_1, E_1), …, (P_n, E_n)."""
     failed = dict(s.failed)
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:
@@ -186,7 +186,7 @@ def collect(s: State) -> Move:
 
 
 def solve(s: State) -> Body:
-    """Ask for the answer: y = Solver(x, P_1, E_1, …, P_n, E_n)."""
+    """Ask for the answer y from the plans P_i and the evidence E_i: y = Solver(x, P_1, E_1, …, P_n, E_n)."""
     evidence: list[str] = []
     for call in s.calls:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))

@@ -99,7 +99,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def initialize(s: State) -> Body:
-    """Ask for s_0: the variables of x and their first values."""
+    """Ask for the first state s_0: the variables of problem x and their first values."""
     (reply,) = yield from replies(s, Start, _question(s, "initialize", INITIALIZE))
     variables, rule = reply.state_variables, reply.rule or "as the problem says"
     line = STARTED.format(state=_format_variables(variables), rule=rule)
@@ -133,7 +133,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 
 def calculate(s: State) -> Body:
-    """Ask for the next lines: line_i, … ~ p(lines | x, s_0, line_1, s_1, …). Then update the variables."""
+    """Ask for the next lines of operations: line_i, … ~ p(lines | x, s_0, line_1, s_1, …). Update the variables."""
     (reply,) = yield from replies(s, Operations, _question(s, "calculate", CALCULATE, STATE))
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
@@ -157,7 +157,7 @@ def decide(s: State) -> Move:
 
 
 def extract(s: State) -> Body:
-    """Settle y. Take the result from the last line or the only variable of s_n. If neither has a result, ask for y."""
+    """Settle the result y. If the last line and the last state s_n do not show y, ask for y."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:

@@ -117,7 +117,7 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn that ends with one question or with the marked answer. Dots alone do not count as a question."""
+    """Read a turn that ends with one question or with the marked answer."""
     found = read_form(texts[-1], FollowUp)
     if isinstance(found, Unreadable) or (found[1] != "json" and found[0].sub_question in (None, "", "…")):
         marked = read_form(texts, ReasonedAnswer)
@@ -140,7 +140,7 @@ def formulate(s: State) -> Move:
 
 
 def answer_question(s: State) -> Body:
-    """Answer q_i with the model, a_i ~ p(a | x, q_1, a_1, …, q_i), or with tool(q_i). If the tool fails, note why."""
+    """Answer the sub-question q_i with the tool, tool(q_i), or with the model: a_i ~ p(a | x, q_1, a_1, …, q_i)."""
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:
@@ -160,7 +160,7 @@ def answer_question(s: State) -> Body:
 
 
 def integrate(s: State) -> Body:
-    """Ask what a_1 … a_i imply for x, and ask for the next question q_{i+1} or the answer y."""
+    """Ask what the answers a_1 … a_i imply for x. The reply has the next question q_{i+1} or the answer y."""
     if s.question is None:
         return go(s, "completion_check")
     (reply,) = yield request(s, _question(s, "integrate", INTEGRATE, ASKS_ON))

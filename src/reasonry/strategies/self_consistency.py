@@ -151,7 +151,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def leader(self) -> str | None:
-        """The leading answer. With a verifier, only checked answers count. If none is checked, the first one leads."""
+        """The leading answer. With a verifier, checked answers take precedence."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
@@ -161,7 +161,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
-        """Return an answer's share of all weight. A voter's weight is the softmax of its confidence over all voters."""
+        """Return an answer's share of the total weight. The weights are the softmax of the voters' confidence."""
         confidences = [draft.confidence for draft in self.valid]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
@@ -227,7 +227,7 @@ def confidence(votes: Sequence[Vote]) -> float:
 
 
 def sample_paths(s: State) -> Body:
-    """Sample the next paths (r_i, a_i) ~ P(r, a | prompt, question). Stay until sampling is over."""
+    """Sample the next paths, with reasoning r_i and answer a_i: (r_i, a_i) ~ P(r, a | prompt, question)."""
     numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a path with a marked answer. If the question was to the judge, read groups that contain each answer once."""
+    """Read the reply to a question: a path with a marked answer, or the groups of a judge."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])
@@ -283,7 +283,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | U
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
-    """Add the sampled paths to the state. Leave out the paths that were cut off or have not arrived."""
+    """Add the finished paths to the state. Return the state and the thoughts of the paths."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, len(state.drafts) + 1):
         was_cut = isinstance(path, Finished) and path.status == "cancelled"

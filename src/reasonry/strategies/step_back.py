@@ -98,7 +98,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def abstract(s: State) -> Body:
-    """Ask for the more general question and its principle: q', P ~ p(q', P | x)."""
+    """Ask for the more general question q' behind question x, and its principle P: q', P ~ p(q', P | x)."""
     (reply,) = yield from replies(s, Abstraction, _question(s, "abstraction", ABSTRACT))
     question = reply.step_back_question
     s = replace(s, question=question, principle=reply.general_principle.strip())
@@ -106,7 +106,7 @@ def abstract(s: State) -> Body:
 
 
 def identify(s: State) -> Body:
-    """If the reply that gave the step-back question q' had no principle P, ask for P: P ~ p(P | x, q')."""
+    """Ask for the principle P behind the question q' if P is still missing: P ~ p(P | x, q')."""
     if not s.principle:
         (reply,) = yield from replies(s, Principle, _question(s, "principle", PRINCIPLE))
         s = replace(s, principle=reply.general_principle)
@@ -114,7 +114,7 @@ def identify(s: State) -> Body:
 
 
 def solve(s: State) -> Body:
-    """Ask for the steps and the answer: y ~ p(y | x, q', P)."""
+    """Ask for the steps and the answer y, based on the principle P: y ~ p(y | x, q', P)."""
     (reply,) = yield from replies(s, ReasonedAnswer, replace(_question(s, "solution", SOLVE), mark=MARKED))
     s = replace(s, steps=reply.steps, final=s.final.propose(reply.text))
     text = reply.reasoning.strip() or reply.text
@@ -122,13 +122,13 @@ def solve(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """If an option asks for a check, check whether y holds. If y fails, ask for y' ~ p(y | x, q', P, why)."""
+    """Settle the answer y. If a check finds y wrong, ask for another answer: y' ~ p(y | x, q', P, why)."""
     path = (s.principle, *s.steps)
     return (yield from s.settle_checked_answer(_question, path, check=CHECK, repair=REPAIR))
 
 
 def close(s: State) -> Move:
-    """End with the solution so far, even if the model doubts it. If there is none, solve with the principle so far."""
+    """End with the solution so far, even if the model doubts it. If there is none, ask for a solution."""
     return s.close_unchecked() if s.final.can_be_given else go(s, "step_by_step_solution")
 
 

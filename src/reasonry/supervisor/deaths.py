@@ -1,4 +1,4 @@
-"""Retries of runs whose processes died, each after a pause. During a run's last attempt, other such runs wait."""
+"""Retries of runs whose processes died. Each retry comes after a pause."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """In a `with` block, register a run whose processes died. Its last attempt excludes other runs with deaths.
+    """Register a run whose processes died. During its last attempt, this process drives no other such run.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

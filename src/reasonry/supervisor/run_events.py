@@ -114,7 +114,7 @@ class Follower:
 def _event(
     row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
 ) -> RunEvent:
-    """Build the event of an entry from the current state of the run, right after the entry was folded."""
+    """Build the event of an entry. `run` is in the state right after the entry was folded."""
     begins = isinstance(entry, Begun)
     facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
@@ -215,7 +215,7 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """Passes a drive's events to any number of readers: one event for each line up to `seq`, and pieces of answers.
+    """Passes the events of a drive, and pieces of answers, to any number of readers.
 
     Args:
         text: Whether to keep the pieces of answers for the first reader of text.
@@ -312,6 +312,6 @@ class FeedReader:
             yield event
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
-        """Yield and remove the queued events that precede the next line, whose position is `after` + 1."""
+        """Yield and remove the queued events that precede line `after` + 1 of the journal."""
         while self.passing and self.passing[0][0] <= after:
             yield self.passing.popleft()[1]

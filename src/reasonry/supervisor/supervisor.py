@@ -335,7 +335,7 @@ class Supervisor:
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a client that waits for a run. When the last client disconnects, cancel the run, unless `leaves`."""
+        """Count a client that waits for a run. If `leaves` is False, the last disconnect cancels the run."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):
@@ -376,7 +376,7 @@ class Supervisor:
     # -- following
 
     def _tell_news(self) -> None:
-        """Wake all waiting followers, because the drive of a job has started here or the process drains."""
+        """Wake all waiting followers."""
         self._news.set()
         self._news.clear()
 

@@ -76,7 +76,7 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
-    """Return an error's JSON document: the member `error`, with secrets masked, and the members of `error.beside()`."""
+    """Return the JSON document of an error. Secrets in the member `error` are masked."""
     return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 
@@ -98,7 +98,7 @@ class _MaskedStream:
 
 @contextmanager
 def masked_output(environ: Mapping[str, str]) -> Generator[None]:
-    """Mask API keys and passwords in everything printed inside the context: results, warnings, logs, tracebacks."""
+    """Mask API keys and passwords in everything that is printed inside the context."""
     SECRETS.keep_environment(environ)
     output: Any = _MaskedStream(sys.stdout)
     errors: Any = _MaskedStream(sys.stderr)
@@ -124,7 +124,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return a line for each action in a thought's data. Then return a line for each observation, with its action."""
+    """Return a line for each action in a thought's data, followed by a line for each observation."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
     for pair in brought if isinstance(brought, list) else ():
@@ -134,7 +134,7 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def end_text(run: Mapping[str, Any]) -> str:
-    """Describe in one line how a run ended, such as `stopped: max calls`: the outcome and, if known, the reason.
+    """Describe in one line how a run ended, such as `stopped: max calls`.
 
     Args:
         run: A document with `outcome`, `status` and `termination`.

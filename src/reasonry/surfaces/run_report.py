@@ -48,7 +48,7 @@ def run_report(record: Record) -> list[Block]:
 
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the top of the report: title, how the run ended, strategy, model, usage, run id, start time, problem."""
+    """Return the top of the report: the title, the main facts about the run, and the problem."""
     title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
     begun = datetime.datetime.fromtimestamp(trace["created_at_ms"] / 1000, datetime.UTC)
     facts = (
@@ -69,7 +69,7 @@ def report_answer(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
-    """Return blocks about the work: reason for the result, the user's prompts, outline, warnings, path, thoughts."""
+    """Return blocks about the work, such as the reason for the result, the warnings and the thoughts."""
     why, warnings = trace.get("why"), trace["warnings"]
     blocks: list[Block] = [Heading("Why"), Prose(why["text"])] if why else []
     for stage, prompt in trace.get("prompts", {}).items():
@@ -93,7 +93,7 @@ def thought_title(number: int, thought: Thought) -> str:
 
 
 def whole_thought(title: str, thought: Thought) -> list[str]:
-    """Return a whole thought as lines: the title, then the text (with any plan), actions and observations, indented."""
+    """Return a whole thought as lines: the title, then the indented text, actions and observations."""
     lines = [*thought.text.splitlines(), *present.action_lines(thought.data)]
     return [title, *(f"  {line}".rstrip() for line in lines)]
 
@@ -109,7 +109,7 @@ def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
 
 
 def outline(document: Mapping[str, Any]) -> list[Block]:
-    """Return blocks that summarize a result document: the plan, iterations, claims, ranking and findings in it."""
+    """Return blocks that summarize a result document, such as the plan, the ranking and the findings."""
     blocks: list[Block] = []
     if plan := _text(document.get("plan_text")):
         blocks += [Heading("Plan"), Prose(plan)]
@@ -141,7 +141,7 @@ def _ranking_line(place: int, row: Mapping[str, Any]) -> str:
 
 
 def findings(document: Mapping[str, Any]) -> list[Block]:
-    """Return blocks with the findings of a result: title, headline, synthesis, key findings, final answer, caption."""
+    """Return blocks with the findings of a result, such as the synthesis and the key findings."""
     heads = [text for name in ("title", "headline") if (text := _text(document.get(name)))]
     synthesis = document.get("synthesis")
     found = synthesis.get("key_findings") if isinstance(synthesis, Mapping) else None

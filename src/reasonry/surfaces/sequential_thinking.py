@@ -93,7 +93,7 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
 
 
 def sessions_output() -> Schema:
-    """Return one JSON schema that covers the replies of the tool `sessions` to all of its actions."""
+    """Return one JSON schema for all replies of the tool `sessions`."""
     items = {"type": "array", "items": {"type": "object"}}
     properties: Schema = {
         **{name: {"type": "string"} for name in ("session_id", "text")},
@@ -115,7 +115,7 @@ _NAMING = ("field", "fields", "required")
 
 
 async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], **how: Any) -> Schema:
-    """Call `Sessions.think`, and convert the names of members in its reply or its error to camel case."""
+    """Call `Sessions.think`, and convert its reply or its error to camel case."""
     try:
         return in_camel_case(await sessions.think(arguments, **how))
     except UsageError as error:
@@ -125,7 +125,7 @@ async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], 
 
 
 def in_camel_case(document: Any, member: str = "") -> Any:
-    """Convert the names of members in a schema or a reply of the thinking tool to camel case.
+    """Convert member names to camel case in a schema or a reply of the thinking tool.
 
     Args:
         member: The name of the member that contains `document`, if `document` is only a part of the whole.

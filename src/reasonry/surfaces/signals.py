@@ -1,4 +1,4 @@
-"""Handles the signals that ask a process to end, even on a system whose event loop does not support signals."""
+"""Handles the signals that ask a process to end, on every system."""
 
 import asyncio
 import signal

@@ -105,7 +105,7 @@ class Secrets:
         return text if pattern is None else pattern.sub(MASK, text)
 
     def mask_until(self, text: str, end: int) -> tuple[str, str]:
-        """Split a text at `end`, or after a key that spans `end`. Mask the first part, and return both parts."""
+        """Split a text at `end`, or after a key that spans `end`. Return the masked first part and the rest."""
         for key in self._pattern.finditer(text) if self._pattern else ():
             if key.start() < end < key.end():
                 end = key.end()

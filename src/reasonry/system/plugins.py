@@ -95,10 +95,10 @@ class Plugins:
         return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Load the plugin of a spec `PACKAGE/NAME:TEXT`, and call it with `TEXT`. The result's `name` is the full spec.
+        """Load the plugin of a spec `PACKAGE/NAME:TEXT`, and call the plugin with `TEXT`.
 
         Args:
-            wrap: Converts the object that the plugin returns to the result. If `wrap` raises, opening has failed.
+            wrap: Converts the plugin's object. The result gets the spec as its `name`. If `wrap` raises, opening fails.
 
         Raises:
             UsageError: The plugin cannot be loaded (see `load`), or opening failed.
@@ -115,7 +115,7 @@ class Plugins:
         return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the full name of the one plugin that fits the spelling of `name`, or else `name` itself."""
+        """Return the full name of the plugin that matches `name`. Without a single match, return `name` itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:
@@ -154,7 +154,7 @@ def _find_points() -> Iterator[tuple[str, metadata.EntryPoint]]:
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return the opener of a model or a verifier: a callable that takes the text after `PACKAGE/NAME:`.
+    """Return `value` as the opener of a plugin: a callable that takes the text after `PACKAGE/NAME:`.
 
     Raises:
         UsageError: The object is not callable.
@@ -188,7 +188,7 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def _usable(kind: str, name: str, part: Any, why: str) -> Any:
-    """Return `part`, a part of a plugin. If `why` is not empty, raise an error that gives `why` as the reason."""
+    """Return the loaded `part` of a plugin. If `why` is not empty, raise an error with this reason."""
     if not why:
         return part
     word = KINDS[kind]

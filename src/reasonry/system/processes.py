@@ -40,7 +40,7 @@ PASSED_ON = re.compile(
 
 
 def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a child program: only the usual variables of a login, and thus no API keys."""
+    """Return the environment for a child program. Only the usual login variables are kept, so no API keys."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
@@ -154,9 +154,9 @@ async def _take(child: Process, pipe: asyncio.StreamReader | None, output: Outpu
 
 
 async def start(command: Sequence[str], **options: Any) -> Process:
-    """Start a child with pipes, in its own process group. On cancellation, let the child start, then kill it.
+    """Start a child with pipes, in its own process group. If the start is cancelled, the child is killed.
 
-    asyncio never finishes a start that is cancelled while the pipes are being connected.
+    First, the start is completed: asyncio never finishes a start that is cancelled while the pipes are connected.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -255,10 +255,10 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
 def read_problems(
     data: bytes, form: type[Line], take: Callable[[int, Line], Taken], *, name: str
 ) -> dict[int, Taken]:
-    """Parse a file of problems with a JSON object per line, and convert each line. Empty lines are skipped.
+    """Parse a file of problems, with one JSON object on each line. Return the converted lines by number.
 
     Args:
-        form: The type of a line. If the `id` of a line is None, the line's number is its id.
+        form: The type of a line. If the `id` of a line is None, the line's number is its id. Empty lines are skipped.
         take: Converts a line, given the line's number and its parsed object.
         name: The name of the file in messages.
 

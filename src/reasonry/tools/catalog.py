@@ -110,7 +110,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
 
 
 def split_tools(spec: str) -> tuple[str, list[str]] | None:
-    """Split `FILE.py:NAME,NAME2` into the file and the names. Return None for `PACKAGE/NAME`. Open no file.
+    """Split `FILE.py:NAME,NAME2` into the file and the names. Return None for `PACKAGE/NAME`.
 
     Raises:
         UsageError: The text has neither form.

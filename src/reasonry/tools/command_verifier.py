@@ -1,4 +1,4 @@
-"""A command as a verifier: tests, a linter or a compiler. The exit code is the verdict; the last lines are the reason.
+"""A command as a verifier, such as tests or a linter. Its exit code is the verdict; its output is the reason.
 
 The command runs in the current folder. It gets the answer on standard input and in the file `$REASONRY_ANSWER`. If the
 answer contains a Python program, the command can import the program as the module `answer`. In the sandbox, the command
@@ -218,7 +218,7 @@ def _is_environment(folder: str) -> bool:
 
 
 def _patterns_in(gitignore: str) -> tuple[str, ...]:
-    """Return the patterns of a `.gitignore`. A file that a `!` pattern restores still counts as ignored."""
+    """Return the patterns of a `.gitignore` file. Patterns with `!`, which restore files, are left out."""
     try:
         lines = Path(gitignore).read_text("utf-8", "replace").lower().splitlines()
     except OSError:
@@ -231,7 +231,7 @@ def _ignored_above(folder: str) -> tuple[str, ...]:
 
 
 def _is_named(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a pattern matches the last part of a path. A pattern with a slash is matched against the path's end."""
+    """Whether any of `patterns` matches the end of `path`."""
     path = path.lower()
     name = path.rpartition("/")[2]
     return any(
@@ -240,7 +240,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders that a program and its neighbor `python3` need. Of the home folder, return `bin` and `lib`."""
+    """Return the paths that a program and the `python3` beside it need."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

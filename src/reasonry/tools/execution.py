@@ -31,7 +31,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 
 class ExecutionLimits(Struct, frozen=True):
-    """The limits of an execution. From outside the sandbox, the host also enforces the limits on time and output.
+    """The limits of an execution. The limits on time and output are also enforced from outside the sandbox.
 
     Attributes:
         max_seconds: Wall-clock seconds, 0.01 to 600.
@@ -121,7 +121,7 @@ class Sandbox(ABC):
 
 
 def conclude(status: Status, output: Output, *, value: Any = None, error: str | None = None) -> Execution:
-    """Build an execution with bounded output, value and error. The limit of the output also bounds the value."""
+    """Build an execution whose output, value and error are cut to their limits."""
     if output.flooded:
         status, value = "error", None
         error = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"

@@ -211,7 +211,7 @@ class _Arguments(Struct):
 
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Check a tool that a server lists. Return its name, its description without invisible characters, and its schema.
+    """Check a tool that a server lists. Return its name, its cleaned description, and its schema.
 
     Raises:
         ToolError: The name or the schema exceeds a bound or has the wrong form.

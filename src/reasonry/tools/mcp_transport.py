@@ -94,7 +94,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
 
 
 class ServerProcess:
-    """A server that runs as a child process. It gets a few inherited environment variables and those of the target."""
+    """A server that runs as a child process. It inherits only a few environment variables."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -104,7 +104,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """The probable reason why the server ended: `fault`, or the last line of standard error if `fault` is empty."""
+        """The probable reason why the server ended: `fault`, or else the last line of standard error."""
         written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return self.fault or written.strip()[-300:]
 

@@ -17,7 +17,7 @@ _BIGGEST = 2**63
 
 
 def fit_result(value: Any) -> Any:
-    """Return a tool's result as JSON data. A result over the limit becomes shortened text that gives the full size.
+    """Return a tool's result as JSON data. A result over the limit becomes shortened text.
 
     Raises:
         ToolError: The result is nested too deeply.

@@ -19,7 +19,7 @@ DEFAULT = MontySandbox.name
 
 
 def open_sandbox(name: str | None = None) -> Sandbox:
-    """Open a sandbox. The default is `monty`. If it is unavailable, no other sandbox replaces it.
+    """Open a sandbox, by default `monty`. An unavailable sandbox is not replaced by another.
 
     Raises:
         UsageError: The name is unknown; `choices` lists the sandboxes.
@@ -33,7 +33,7 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
-    """Try each sandbox. Return a row for each sandbox: whether it works here and, if not, the reason."""
+    """Try each sandbox. Return whether each works here, with the reason if it does not."""
     rows: list[dict[str, Any]] = []
     for name in SANDBOXES:
         try:

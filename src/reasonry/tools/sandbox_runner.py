@@ -124,7 +124,7 @@ def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
 
 
 def main() -> None:
-    """Read the task from standard input and write the result to standard output, which the code cannot reach."""
+    """Run the task from standard input, and write the result to standard output."""
     task = json.load(sys.stdin)
     channel = os.dup(1)
     os.dup2(2, 1)

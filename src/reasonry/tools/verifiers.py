@@ -178,7 +178,7 @@ class CallableVerifier:
 
 
 class SandboxedVerifier:
-    """Runs `verify(problem, path)` of a Python file in a sandbox, with an optional third parameter `final`.
+    """Runs the function `verify(problem, path)` of a Python file in a sandbox; see `CallableVerifier`.
 
     The return values mean the same as for `CallableVerifier`. An exception, a reached limit or a denied operation
     counts as a failure of the verifier.
@@ -286,7 +286,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
 
 def as_verifier(value: Any) -> Verifier:
-    """Turn an object with `verify`, or a callable, into a verifier; see `CallableVerifier`.
+    """Turn a callable into a verifier; see `CallableVerifier`. Return an object with `verify` unchanged.
 
     Raises:
         UsageError: The object has no `verify` and is not callable.

@@ -10,7 +10,7 @@ Step = tuple[str, int]
 
 
 def make(random: Random, level: int) -> Item:
-    """At level 1, 2 or 3, make a chain of 3, 6 or 9 operations on numbers of up to 2, 3 or 4 digits."""
+    """Make a task with a chain of operations. A higher level has more operations and longer numbers."""
     value, steps = draw_chain(random, 3 * level, level + 1)
     task = write_chain(value, steps)
     for step in steps:
@@ -19,7 +19,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step]]:
-    """Choose a random start and random operations. Factors have one digit, other numbers have up to `digits` digits."""
+    """Choose a random start and `length` random operations. Numbers have at most `digits` digits."""
     start, *numbers = (random.randint(11, 10**digits - 1) for _ in range(length + 1))
     signs = random.choices(list(WORDS), k=length)
     return start, [

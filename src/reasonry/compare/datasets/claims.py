@@ -8,7 +8,7 @@ from .arithmetic import Step, carry_out, draw_chain, write_chain
 
 
 def make(random: Random, level: int) -> Item:
-    """Ask whether a derivation of 3, 6 or 10 steps (level 1, 2 or 3) is right. About half of all derivations are."""
+    """Ask whether a derivation is right. It has 3, 6 or 10 steps, depending on the level."""
     start, steps = draw_chain(random, (3, 6, 10)[level - 1], 3)
     is_sound = random.random() < 0.5
     shown = derive(start, steps, None if is_sound else random)

@@ -9,7 +9,7 @@ from .game24 import write_puzzle
 
 
 def make(random: Random, level: int) -> Item:
-    """Choose 4, 5 or 6 numbers and a target from 10 to 999. All results in the solution are positive whole numbers."""
+    """Make a puzzle with 4, 5 or 6 numbers, depending on the level. The target is from 10 to 999."""
     while True:
         large = random.sample((25, 50, 75, 100), random.randint(1, 2))
         numbers = [*large, *(random.randint(1, 10) for _ in range(level + 3 - len(large)))]

@@ -39,7 +39,7 @@ def look_up(name: str) -> str:
 
 
 def _ask(random: Random, level: int) -> tuple[str, str]:
-    """Return a question about a person, and its answer, which needs a chain of 2, 3 or 4 facts at level 1, 2 or 3."""
+    """Return a question about a person, and the answer. The question needs `level + 1` facts."""
     person = phrase = random.choice(_people)
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"

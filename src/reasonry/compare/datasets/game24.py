@@ -9,7 +9,7 @@ from ..grading import Item
 
 
 def make(random: Random, level: int) -> Item:
-    """Choose four numbers up to 9 (level 1) or up to 13 (levels 2 and 3). At level 3, the solution has a division."""
+    """Make a puzzle of four numbers that can make 24. The puzzle is harder at higher levels."""
     while True:
         numbers = sorted(random.randint(1, 9 if level == 1 else 13) for _ in range(4))
         term = solve_numbers(tuple(map(Fraction, numbers)), Fraction(24))
@@ -18,7 +18,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def write_puzzle(numbers: list[int], solution: Term) -> Item:
-    """Write the puzzle that has these numbers, this solution, and the value of the solution as its target."""
+    """Write a puzzle with `numbers`. Its target is the value of `solution`."""
     listed = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
     return Item(
         f"Use {listed}, each exactly once, with + - * / and parentheses to make {solution.value}.",

@@ -8,7 +8,7 @@ from .claims import derive
 
 
 def make(random: Random, level: int) -> Item:
-    """Ask which draft is right. Level 1 has three drafts, level 2 five and level 3 eight; exactly one is right."""
+    """Ask which draft is right. There are three, five or eight drafts, depending on the level."""
     start, steps = draw_chain(random, 4, 3)
     right = derive(start, steps)
     drafts = {right}

@@ -53,7 +53,7 @@ STORIES: tuple[tuple[str, Mapping[str, Sequence[int]], str], ...] = (
 
 
 def make(random: Random, level: int) -> Item:
-    """Tell a story with 0, 2 or 4 irrelevant sentences, at level 1, 2 or 3."""
+    """Tell a story with 0, 2 or 4 irrelevant sentences, depending on the level."""
     text, choices, formula = random.choice(STORIES)
     numbers = {name: random.choice(bounds) for name, bounds in choices.items()}
     sentences = re.split(r"(?<=\.) ", text.format(**numbers))

@@ -124,7 +124,7 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the Procrastinate scripts not applied yet: a map from name to SQL, in the order of application."""
+    """Map the names of pending Procrastinate scripts to their SQL, in the order of application."""
     # This finds the scripts without importing the package.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"

@@ -1,4 +1,4 @@
-"""All workers of a store share two limits for each provider: calls per minute, and calls that are unfinished."""
+"""Limits on the calls to each provider, shared by all workers of a store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GIVE_BACK = "UPDATE provider_call SET until_ms = 0 WHERE id = $1"
 
 
 class ProviderLimit(NamedTuple):
-    """The most calls to a provider: `requests` in a minute, and `at_once` at the same time (None for no limit)."""
+    """How many calls a provider may get per minute, and how many at the same time (None for no limit)."""
 
     requests: int
     at_once: int | None
@@ -51,14 +51,14 @@ class ProviderLimit(NamedTuple):
 
 
 class ProviderLimits:
-    """The provider limits of a store, and the calls that count against these limits; see `rate_limits.SharedLimits`."""
+    """Keeps calls within a store's provider limits; see `rate_limits.SharedLimits`."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._known, self._read_at_s = store, set[str](), -LOOK_EVERY_S
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Store the limits. Return the new limit of each provider for which active workers had set another limit."""
+        """Store the limits. Return each limit that was combined with another limit of active workers."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -68,7 +68,7 @@ class ProviderLimits:
     async def __call__(
         self, provider: str, lease_s: float, pausing: Callable[[float], None]
     ) -> AsyncGenerator[int | None]:
-        """Wait for a place under the provider's limits, and keep it until the context ends; see `SharedLimits`."""
+        """Wait for a place for a call to a provider, and hold it; see `SharedLimits`."""
         place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
         try:
             yield place
@@ -114,7 +114,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Store a limit. If active workers had set a different limit, store and return the lower value of each field."""
+    """Store the lower of a new limit and the active workers' limit. Return it if the two limits differ."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):
@@ -126,7 +126,7 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 
 def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Reserve a place for a call and return its id. If no place is free, return None and the seconds to wait."""
+    """Reserve a place for a call. Return the id of the place (None if none is free) and the seconds to wait."""
     requests, at_once, _ = tx.rows(_LIMIT + tx.dialect.lock, (provider,))[0]
     now = tx.now_ms()
     since = now - WINDOW_MS

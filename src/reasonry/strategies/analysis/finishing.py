@@ -105,7 +105,7 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 
 
 def synthesize(s: State) -> Body:
-    """Ask the model to synthesize all accepted results: (findings, answer) ← Synthesis(q, H).
+    """Ask for a synthesis of history H for query q: (findings, answer) ← Synthesis(q, H).
 
     If no reply can be read, use the accepted results as the answer. Verify the answer unless a focused value follows.
     """
@@ -151,7 +151,7 @@ def synthesis_text(made: SynthesisReply) -> str:
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
-    """Read the synthesis from JSON, or from text with tags. If an image is wanted, the caption is required."""
+    """Read the synthesis from JSON or tagged text. With the option `image`, a caption is required."""
     reading = read_form(replies, SynthesisReply)
     if isinstance(reading, Unreadable):
         return reading
@@ -177,7 +177,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """Reduce the answer to one allowed value, Focus(answer), and verify the value. If none is found, the run fails."""
+    """Reduce the answer to one allowed value, Focus(answer). Then verify the value."""
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -228,7 +228,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Spend the last question on the focused value if one is wanted, otherwise on the synthesis."""
+    """Go to the focused value if one is wanted, otherwise to the synthesis. Only one question is left."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -241,7 +241,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Join the accepted results into one text, the run's answer until the synthesis. If there are none, return None."""
+    """Join the accepted results into one text. None if there are none."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )
@@ -249,7 +249,7 @@ def accepted_text(state: State) -> str | None:
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result so far. If a focused value is wanted, no other text counts as the answer."""
+    """Return the result so far. If a focused value is wanted, only this value counts as the answer."""
     made, (reason, detail) = state.synthesis, state.ended or ("success", "")
     answer = accepted_text(state) if made is None else state.final.text
     if state.focus is not None:

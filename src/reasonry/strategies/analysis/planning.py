@@ -66,7 +66,7 @@ _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\
 
 
 def receive(s: State) -> Body:
-    """Get an overview of the user's documents. Then go to the complexity analysis if enabled, otherwise to planning."""
+    """Get an overview of the user's documents. Then go to the first stage that is enabled."""
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
@@ -77,7 +77,7 @@ def receive(s: State) -> Body:
 
 
 def documents_shown(state: State) -> str:
-    """Format the user's documents for a question: in full if their total size is small, otherwise their beginnings."""
+    """Format the user's documents for a question: the full texts if they are short, otherwise only their beginnings."""
     documents, passages = state.overview.documents, state.overview.passages
     if not documents:
         return ""
@@ -91,7 +91,7 @@ def documents_shown(state: State) -> str:
 
 
 def size_up(s: State) -> Body:
-    """Ask how complex the query q is: (level, dimensions, order) ← Complexity(q, H, setbacks)."""
+    """Ask how complex query q is, in view of history H: (level, dimensions, order) ← Complexity(q, H, setbacks)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
     (answer,) = yield request(s, s.question("complexity", COMPLEXITY, *material), give_failures=True)
     if isinstance(answer, Reply):
@@ -124,7 +124,7 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 
 def draft_plans(s: State) -> Body:
-    """Ask for k plans in parallel: P_1 … P_k ← Plan(q, H). If all are equal, select the first without scoring."""
+    """Ask for k plans for query q in parallel, in view of history H: P_1 … P_k ← Plan(q, H)."""
     numbers = range(1, s.options.candidate_plans + 1)
     answers = yield request(s, *(_plan_question(s, number) for number in numbers), give_failures=True)
     failures = [answer for answer in answers if isinstance(answer, Failed)]
@@ -232,7 +232,7 @@ def plan_branch(state: State, plan: Plan) -> str:
 
 
 def choose_plan(s: State) -> Body:
-    """Ask for scores and select the best plan: P ← argmax_i score(P_i). On a tie, select the first plan."""
+    """Ask for a score for each plan, and select the best plan: P ← argmax_i score(P_i)."""
     (reply,) = yield request(s, _score_question(s), give_failures=True)
     plans = {plan.name: plan for plan in s.now.plans}
     if isinstance(reply, Failed):
@@ -279,7 +279,7 @@ def _score_question(state: State) -> Ask:
 
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
-    """Read the scores, in the order of the plans. Every plan needs a score; on the last try, one score is enough."""
+    """Read the scores, in the order of the plans. On the last try, some scores may be missing."""
     reading = read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading

@@ -117,7 +117,7 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def resources(self) -> tuple[ToolCard, ...]:
-        """The resources for tasks: the built-in resources (`py_executor` only with a sandbox), and the user's tools."""
+        """The resources that tasks can use: the built-in ones and the user's tools. `py_executor` needs a sandbox."""
         programs = [PY_EXECUTOR for card in self.tools if card.name == PY_EXECUTOR.name]
         extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
         return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
@@ -229,7 +229,7 @@ class Document(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True, omit_defaults=True):
-    """The retriever's list of the user's documents, and all passages of the documents if their total size is small."""
+    """The retriever's list of the user's documents, with all their passages if the documents are small."""
 
     documents: tuple[Document, ...]
     passages: tuple[dict[str, Any], ...] | None = None

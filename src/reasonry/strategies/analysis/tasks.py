@@ -88,7 +88,7 @@ A reply with a program never has a verdict, because the result is known only aft
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the stage that open tasks need next. If all are over, open more tasks. After the last, leave stage 4."""
+    """Move from the stage `here` to the stage that tasks need next. If no task is left, leave stage 4."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -116,7 +116,7 @@ def _tasks_at(state: State, stage: str) -> list[Task]:
 
 
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
-    """Record a failed attempt. The task fails after its last attempt, or at once if its sandbox is missing."""
+    """Record a failed attempt at a task. If no retry is left or the sandbox is missing, the task fails."""
     errors = (*task.errors, failure.message)
     if len(errors) > state.options.execution_retry_limit or failure.code == UNAVAILABLE:
         return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
@@ -148,7 +148,7 @@ def _question(state: State, task: Task, kind: str, instruction: str, *material: 
 
 
 def convert(s: State) -> Body:
-    """Ask the model to write each task as a tool's input, x ← t. If an input is unreadable, ask again up to a limit."""
+    """Ask the model to write each task t as the input x of its tool: x ← t."""
     tasks = _tasks_at(s, "query_conversion")
     answers = yield request(s, *(_conversion(s, task) for task in tasks), give_failures=True)
     changed = [
@@ -191,7 +191,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
 
 
 def execute(s: State) -> Body:
-    """Make one attempt at each open task, in parallel: r ← resource(x)."""
+    """Attempt each open task once, in parallel. The input x gives the result r: r ← resource(x)."""
     changed = list[Task]()
     under_way: list[tuple[Task, Attempt, Any]] = [
         (task, ATTEMPTS.get(task.resource_name, _call)(s, task), None)
@@ -227,7 +227,7 @@ def _require(effect: Effect) -> Generator[Effect, Any, Any]:
 
 
 def _answer(state: State, task: Task) -> Attempt:
-    """Ask the model for its knowledge. The question shows passages that a search found, or small documents in full."""
+    """Ask the model for knowledge about a task. The question shows passages of the user's documents, if any."""
     passages: Any = state.overview.passages
     if passages is None and RETRIEVER in state.tool_names:
         found = yield from _require(CallTool(RETRIEVER, {"query": task.task_query}, about=task.id))
@@ -238,7 +238,7 @@ def _answer(state: State, task: Task) -> Attempt:
 
 
 def _deduce(state: State, task: Task) -> Attempt:
-    """Ask the model for a deduction, and check its formal claim. If the checker fails, the verdict is `unknown`."""
+    """Ask the model for a deduction, and check its formal claim if there is a checker."""
     result = yield from _require(_performance(state, task))
     claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
@@ -272,7 +272,7 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Add the result in `brought` to the task. The model's own verdict counts only if no checker was called."""
+    """Add the result in `brought` to the task. If a checker was called, ignore the model's own verdict."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
@@ -321,7 +321,7 @@ def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str,
 
 
 def judge(s: State) -> Body:
-    """Judge the results: H ← H + r if r is ACCEPTED. A result with the model's own verdict is not judged again."""
+    """Judge the results, and add each accepted result r to history H: H ← H + r if r is ACCEPTED."""
     tasks = _tasks_at(s, "quality_evaluation")
     due = [task for task in tasks if task.judgement is None]
     answers = yield request(s, *(_judgement(s, task) for task in due), give_failures=True)
@@ -373,7 +373,7 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
 
 
 def setbacks(state: State, iterations: Iterable[int]) -> str:
-    """List the setbacks of the given iterations: rejected, failed and skipped tasks, and unusable plans."""
+    """List the setbacks of `iterations`: rejected, failed and skipped tasks, and unusable plans."""
     lines = [
         f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {task.reason}'
         for task in state.tasks

@@ -53,7 +53,7 @@ EMPTY = Failed(UNREADABLE, "it proposes no thought")
 
 
 def begin(problem: str, options: Options) -> State:
-    """Begin the search with the problem as the root: S_0 = {x}."""
+    """Begin the search with problem x as the root: S_0 = {x}."""
     return State(options=options, nodes={ROOT: Node(ROOT, problem)})
 
 
@@ -61,7 +61,7 @@ def begin(problem: str, options: Options) -> State:
 
 
 def expand(to: str) -> Callable[[State], Body]:
-    """Return a stage that proposes steps, S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}, and goes to stage `to`."""
+    """Return a stage that extends the paths s by new steps z: S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}."""
 
     def stage(s: State) -> Body:
         if s.fresh or all(s.nodes[name].closed for name in s.expanding):
@@ -91,7 +91,7 @@ def expand(to: str) -> Callable[[State], Body]:
 
 
 def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
-    """Return an error code for each unreadable reply, and for each reply in which a proposal lacks a score."""
+    """Return an error code for each reply that is unreadable or lacks a score."""
     lost = [reply for reply in replies if isinstance(reply, Failed) and reply.code == UNREADABLE]
     partial = [reply for reply in replies if any(each.score is None for each in _proposals_in(reply))]
     without = len(partial) if s.options.proposes_scores else 0
@@ -101,7 +101,7 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
 def _new_children(
     s: State, parent: str, reply: Reply | Failed, number: int
 ) -> Iterator[tuple[Node, Thought]]:
-    """Yield a child node of `parent`, and its thought, for each new proposal. The first child is `node_{number}`."""
+    """For each new proposal, yield a child node of `parent` and its thought. Children are numbered from `number`."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
     had = {normal(node.content) for node in known}
     new = (each for each in distinct(_proposals_in(reply)) if normal(each.thought) not in had)
@@ -121,7 +121,7 @@ def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
 
 
 def evaluate(s: State) -> Body:
-    """Value the new thoughts: V_t = V(p, S'_t). Refuted thoughts are pruned, and a proved thought ends the search."""
+    """Verify the new thoughts S'_t, and score the thoughts that are still open: V_t = V(p, S'_t)."""
     new = ((child, s.texts(child.parent or ROOT)) for child in (s.fresh if s.options.verify else ()))
     claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in new]
     verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether exactly one new thought is unrefuted, without a score or a rival (an open node, a candidate as deep)."""
+    """Whether only one new thought is left, and needs no score, since it has no rival."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
@@ -180,7 +180,7 @@ def _note_scores(s: State, groups: Sequence[Sequence[Node]], replies: tuple[Any,
 
 
 def _test(child: Node, verdict: Any, problem: str) -> Node:
-    """Refute a thought if the verifier refuted the thought or if it has a false equation. A proved thought scores 1."""
+    """Apply the verifier's verdict to a thought. A thought with a false equation is refuted too."""
     ruling = verdict.verdict if isinstance(verdict, Verified) else "unknown"
     if ruling == "right":
         return replace(child, score=1.0)
@@ -239,7 +239,7 @@ def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
 
 
 def select(s: State) -> Move:
-    """Select the nodes to follow: S_t = arg max over S in S'_t of sum of V_t(s)."""
+    """Select the nodes to follow, S_t, by their values V_t: S_t = arg max over S in S'_t of sum of V_t(s)."""
     s = s if s.reason else choose_next(s)
     if s.reason:
         text = "Nothing is left to follow." if s.chosen is None else f"Best: {_label(s, s.chosen)}"
@@ -249,7 +249,7 @@ def select(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """Continue with t = t + 1, or ask for the answer, G(p, arg max of V_T(s), 1), and verify the answer.
+    """Continue with t = t + 1, or ask for the answer of the best path: G(p, arg max of V_T(s), 1).
 
     A path without a correct answer is pruned. Then the next best path is tried, or the search continues.
     """
@@ -283,7 +283,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the state, the answer and its reason. If `reply` is unreadable, use the path or its last step."""
+    """Return the state, the answer and its reason. If `reply` is unreadable, the path to `best` gives the answer."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason

@@ -122,7 +122,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
 
 
 def _fate(child: Node) -> str:
-    """Return why a step failed. The question that asks the model for other steps shows this reason."""
+    """Return why a step failed, as text for the question that asks for other steps."""
     if child.refuted:
         return f"Refuted: {child.why}"
     return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."

@@ -253,7 +253,7 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
 
 
 def rank(nodes: Iterable[Node]) -> list[Node]:
-    """Sort nodes best first: by score (a missing score counts as 0), then deepest first, then oldest first."""
+    """Sort nodes by score, then by depth, then by age: best, deepest and oldest first. A missing score counts as 0."""
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
 
 

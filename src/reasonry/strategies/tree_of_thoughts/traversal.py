@@ -19,7 +19,7 @@ PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return two values: why the search ends after this round (or ""), and the id of the node that ends it (or None).
+    """Return the reason to end the search (or ""), and the id of the node that is the winner (or None).
 
     If all proposals of the round are refuted, only the limits `max_nodes` and `max_duration` can end the search here.
 
@@ -77,7 +77,7 @@ def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
 
 
 def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
-    """Trim the frontier to its best nodes (older first on a tie) without changing their order.
+    """Keep at most `beam_width` nodes of the frontier, the best ones, in their order. On a tie, keep the older node.
 
     Args:
         ages: The ids of the tree's nodes, oldest first.
@@ -119,7 +119,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the nodes to expand if the frontier is empty: the best expandable nodes of the level nearest the root.
+    """Return the best expandable nodes of the level nearest the root. They are expanded if the frontier is empty.
 
     Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
     refuted node are excluded.
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """If all steps of a node are refuted, refute the node (no re-ask left) or reopen it (all steps proved wrong)."""
+    """Refute or reopen each node whose steps are all refuted. Return the state and the reopened nodes."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
@@ -173,7 +173,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]
 
 
 def prune_best(state: State, why: str) -> State:
-    """Prune the best path, which has no answer, and choose the next leaf or the next nodes to expand.
+    """Prune the best path, which has no answer. Then choose how the search continues.
 
     If the returned state has a `reason`, the search has ended again, and `winner` (if any) leads to the next answer.
     """

@@ -15,7 +15,7 @@ _CLOSED_PIPE = 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command that `arguments` contains (default: `sys.argv`), and exit with the command's exit code."""
+    """Run a command and exit with its exit code. `arguments` defaults to `sys.argv[1:]`."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the console's encoding lacks appear as escapes. Otherwise, they would end the command.
         sys.stdout.reconfigure(errors="backslashreplace")

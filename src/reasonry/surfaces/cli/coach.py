@@ -108,7 +108,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
 
 
 def _parse_answers(text: str, place: str) -> Any:
-    """Parse answers as JSON. A text that neither is JSON nor begins like JSON counts as a single answer."""
+    """Parse answers as JSON. A text that does not look like JSON counts as a single answer."""
     if not text.strip():
         raise UsageError(f"there are no answers in {place}; {SHAPE}", option="answers")
     try:

@@ -90,10 +90,10 @@ _ELSEWHERE: Mapping[str, str] = {
 
 @cache
 def read_examples() -> dict[str, str]:
-    """Map the name of each command to an example: the command's input, and its output at a width of 80 columns.
+    """Map the name of each command to an example of its input and output.
 
-    The examples in `examples.txt` were run one after another on the same store, and a test runs them again. In an
-    example, "…" stands for a part that is left out or that varies.
+    The examples in `examples.txt` were run one after another on the same store, at a width of 80 columns. A test runs
+    them again. In an example, "…" stands for a part that is left out or that varies.
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
@@ -141,7 +141,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Append a command's long description, from its docstring, to its short help. Return the command's name."""
+    """Append a command's long description to its short help. Return the command's name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
     described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]
@@ -151,7 +151,7 @@ def complete_help(arguments: list[str]) -> str:
 
 
 def _usage_error(error: CycloptsError) -> UsageError:
-    """Convert a parser's error to a `UsageError` that lists an option's legal values or shows the command's usage."""
+    """Convert a parser's error to a `UsageError` that helps the user to correct the command."""
     from cyclopts.help import format_usage
 
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:

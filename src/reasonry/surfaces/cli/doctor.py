@@ -24,7 +24,7 @@ from .settings import Common, run_async
 
 
 class _Part(NamedTuple):
-    """The result of checking a part: its name, its state, a note and, if the part has a fault, the remedy."""
+    """The result of checking a part, such as the store or an agent. `remedy` is empty if the part has no fault."""
 
     part: str
     state: str
@@ -89,7 +89,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Test the server of each Reasonry entry. Return the agents that are installed or have entries, with results."""
+    """Test the MCP server of each Reasonry entry. Return a document for each agent."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

@@ -1,4 +1,4 @@
-r"""Draws answers, the tree of a run (during the run or after its end) and the lines of a session in a terminal.
+r"""Draws answers, the trees of runs, and sessions in a terminal.
 
 In an answer, these LaTeX commands become plain text, and these parts of Markdown are drawn:
     LaTeX     `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and
@@ -119,7 +119,7 @@ def _with_brackets(term: str) -> str:
 
 
 def parts_of(text: str) -> Iterator[Any]:
-    """Yield the parts of an answer: strings for plain lines, rich objects for headings, tables and styled lines."""
+    """Yield the parts of an answer. Plain lines are strings. Headings, tables and styled lines are `rich` objects."""
     lines = text.split("\n")
     if not any(map(_FENCE.match, lines)) and _CODE.search(text):
         yield from lines
@@ -176,7 +176,7 @@ def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
 
 
 def print_tree(trace: Document) -> None:
-    """Print the tree of a run, if the run's document or a sample in the document has a tree."""
+    """Print the tree of a run. If there is no tree, print nothing."""
     nodes = [*first_nodes(trace, trace["problem"], ()).values()]
     if not any(node.kind == "thought" for node in nodes):
         return
@@ -219,7 +219,7 @@ def draw_session(session: Document) -> None:
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the rows of a session: the main line, with each branch under its parent thought, then all other branches.
+    """Yield the rows of a session, with each branch below its parent thought.
 
     Each row is a tuple: the indentation, the left margin (a thought's number, for example) and the text.
     """

@@ -40,7 +40,7 @@ def print_document(document: Any) -> None:
 
 
 def print_part(document: Any, path: str) -> None:
-    """Print the part of a document at a path. Dots separate the member names and the list indexes in the path.
+    """Print the part of a document at a path such as `questions.0.prompt`.
 
     A string is printed with control characters escaped. null prints nothing. Any other part is printed as JSON.
 
@@ -62,13 +62,13 @@ def print_part(document: Any, path: str) -> None:
 
 
 def print_line(*lines: str, stream: TextIO | None = None) -> None:
-    """Print lines with control characters escaped, by default on standard output. In a terminal, long lines wrap."""
+    """Print lines with control characters escaped. In a terminal, long lines wrap."""
     out = stream or sys.stdout
     print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
 
 def print_note(*lines: str) -> None:
-    """Print lines on standard error, in the same way as `print_line`. The lines are notes for people, not results."""
+    """Print notes for people on standard error. Lines are escaped and wrapped as in `print_line`."""
     print_line(*lines, stream=sys.stderr)
 
 
@@ -286,7 +286,7 @@ def _cell(value: str, *, wraps: bool) -> Text:
 
 
 def open_console(stream: TextIO | None = None) -> Console:
-    """Return a rich console that writes to a stream (default: standard output) and has the terminal's width.
+    """Return a `rich` console that has the terminal's width. `stream` defaults to standard output.
 
     The width is set here because rich would assume 80 columns for every dumb terminal.
     """

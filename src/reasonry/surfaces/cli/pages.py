@@ -1,4 +1,4 @@
-"""`reasonry open` and `--report FILE`: show a run, a session or a comparison as a page, or write a report to a file."""
+"""`reasonry open` shows a run, a session or a comparison as a page. `--report FILE` writes the report of a run."""
 
 import os
 import webbrowser

@@ -123,7 +123,7 @@ Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous pag
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
-    """Parse the NAME=VALUE values of the option that `kind` names. A repeated NAME is an error."""
+    """Parse texts of the form NAME=VALUE. A repeated NAME is an error."""
     values: dict[str, str] = {}
     for option in options:
         written, equals, value = option.partition("=")
@@ -137,7 +137,7 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Read the file that each STRATEGY.STAGE=FILE value names. Map each STRATEGY.STAGE to the text of its file."""
+    """Read the file in each STRATEGY.STAGE=FILE. Map each STRATEGY.STAGE to the text of its file."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, grouped as in `--help`, and functions that run a command's work."""
+"""The options that several commands share, and functions that run a command's work."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print part of a document, all of it as JSON, or text for people, depending on the options. Return 0.
+        """Print a document in the form that the options select. Return 0.
 
         Args:
             text: The text for people, or a function that prints it. Default: a table of the document's members.
@@ -114,14 +114,14 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Print the document that `work` returns, with its list `name`. If the list is empty, print the note `none`."""
+        """Print the list `name` in the document that `work` returns. If the list is empty, print `none`."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none
         return self.show(document, lambda: print_table(columns, document[name]), note)
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
-        """Do work on the run named by an id, the beginning of an id, or `last`. Return the run's id and the result."""
+        """Do `work` on a run. Return the run's full id and the result of `work`."""
 
         async def on_run(app: App) -> tuple[str, T]:
             run_id = await app.run_id(run)
@@ -165,7 +165,7 @@ class Listed:
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
-    """Return the environment variables. If the option NAME has a value, `REASONRY_NAME` gets that value."""
+    """Copy `environ`. Each option that has a value replaces its REASONRY_… variable."""
     named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
     return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
@@ -384,7 +384,7 @@ class RunSettings(CoachSettings):
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Raise an error if the user set a model option, since the caller, not a model, answers the questions."""
+        """Raise an error if the user set a model option. A coached run asks no model."""
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
@@ -397,7 +397,7 @@ class RunSettings(CoachSettings):
 def run_async(
     work: Coroutine[Any, Any, T], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run a command's work in an event loop that `make_loop` makes (default: Python's own event loop).
+    """Run a command's work in a new event loop, and return the result of the work.
 
     Ctrl-C and SIGTERM cancel the work, so that the work can clean up.
 

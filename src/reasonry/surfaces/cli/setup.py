@@ -84,7 +84,7 @@ def setup(
 def server_options(
     store: str | None, model: str | None, models: Sequence[str], folder: Path
 ) -> tuple[str, ...]:
-    """Check options for `reasonry mcp`. Return them as arguments for a server entry, with an absolute store path."""
+    """Check options and return them as arguments of `reasonry mcp`. The store's path becomes absolute."""
     open_store(store)
     Listed(model=model, models=tuple(models)).environ()
     if store not in (None, "memory") and "://" not in store:

@@ -99,7 +99,7 @@ def select(
 async def drive_shown(
     opened: OpenRun, performers: Performers, settings: AnswerSettings, shown: Shown, why: str = ""
 ) -> tuple[Result, bool]:
-    """Drive a run and show its progress. Return the result, and whether Ctrl-C or SIGTERM ended the command.
+    """Drive a run and show its progress. Return the result, and whether a signal interrupted the run.
 
     Args:
         why: The reason why the default model was chosen, if the user named no model.
@@ -117,14 +117,14 @@ async def drive_shown(
 
 
 def show_result(result: Result, is_interrupted: bool, settings: AnswerSettings, shown: Shown) -> int:
-    """Print a result as JSON or, for people, with `print_result`. Return the exit code."""
+    """Print a result as JSON or as text for people. Return the exit code."""
     document = result.document()
     settings.common.show(document, lambda: print_result(document, shown, settings.options_again()))
     return present.EXIT_CODES["cancelled"] if is_interrupted else present.exit_code_of(document)
 
 
 def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str = "") -> None:
-    """Print a result: its outline, end and usage on standard error, then the answer alone on standard output.
+    """Print a result. The answer goes to standard output, and everything else to standard error.
 
     Args:
         repeated: The options that a later command on the same run must repeat, as a part of a command line.
@@ -152,7 +152,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
-    """Return the command that resumes a run, with the option for a higher limit or a new model if the run needs it."""
+    """Return the command that resumes a run. If a limit must be raised, the command has a part like `--max-calls N`."""
     end = document["termination"]
     reason = end["reason"]
     changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
@@ -163,5 +163,5 @@ def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
 
 
 def read_problem(problem: str | None) -> str | None:
-    """Return the problem, or None if there is none. If the problem is `-`, read it from standard input."""
+    """Return the problem. If `problem` is `-`, read the problem from standard input."""
     return problem if problem != "-" else read_text("-", "problem").rstrip("\n")

@@ -29,7 +29,7 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Lines(Observer):
-    """Prints plain lines for the start of a run, for each retry, and for each thought with its plan and actions.
+    """Prints a run as plain lines: its start, its retries and its thoughts.
 
     A long thought is printed whole if `full` is set, or if the run has so far worked on only one thought at a time.
     """
@@ -42,7 +42,7 @@ class Lines(Observer):
         """Whether the run has ever asked several questions at once, or recorded several branches in one step."""
 
     def began(self, run_id: str, run: Run) -> None:
-        """Print the strategy, the model, the reasons for both, and the default limit if it applies."""
+        """Print a line with the strategy, the model and the id of the run."""
         name = run.strategy.name + (f" ({run.begun.why})" if run.begun.why else "")
         why = f" ({self.why})" if self.why else ""
         limit = f" · {DEFAULT_LIMIT}" if run.budget == Budget(calls=DEFAULT_CALLS) else ""
@@ -51,7 +51,7 @@ class Lines(Observer):
         self.is_side_by_side = len(run.open_effects) > 1
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """Print that a call will be repeated, and the reason unless it is the same as for the previous retry."""
+        """Print that a call will be repeated. The reason is printed only if it has changed."""
         cause, self.reason = "" if reason == self.reason else f"{reason}; ", reason
         print_note(f"{effect_id}: {cause}again in {delay_s:.1f} s")
 
@@ -72,7 +72,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws the tree, the open questions and the usage of a run. Prints thoughts as lines only if there is no tree."""
+    """Draws the tree, the open questions and the usage of a run. If there is no tree, thoughts are printed as lines."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
@@ -86,7 +86,7 @@ class Live(Lines):
         )
 
     def began(self, run_id: str, run: Run) -> None:
-        """Print the same as `Lines`, and start to draw the run."""
+        """Print the first line, as `Lines` does, and start to draw the run."""
         super().began(run_id, run)
         self.run = run
 

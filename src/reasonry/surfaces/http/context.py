@@ -48,7 +48,7 @@ class RequestContext(NamedTuple):
 
 
 def page_url(request: Request) -> str:
-    """Build the web page's address from the headers of a request. The sender of the request can reach this address."""
+    """Return the address at which the sender of `request` can reach the web page."""
     is_tls = request.headers.get("x-forwarded-proto") == "https"
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
@@ -135,7 +135,7 @@ class Wiring:
         await self._worker.work()
 
     async def drain(self) -> None:
-        """End event streams, and release runs for another server within `drain_s` seconds. Later calls do nothing."""
+        """End all event streams, and release all runs for another server. Later calls do nothing."""
         if self.supervisor.draining:
             return
         if self._worker is not None:
@@ -146,7 +146,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a response that streams events. Sending the response may raise the errors that `Wiring.stream` lists."""
+    """Return a response that streams `events`. Sending it raises `OverloadedError` if too many streams are open."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

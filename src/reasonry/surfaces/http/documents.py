@@ -55,7 +55,7 @@ _decode_number = msgspec.json.Decoder(float).decode
 
 
 def _whole_number(text: str) -> float:
-    """Parse a JSON number with a fraction or an exponent. As JSON Schema treats 2.0 as an integer, return 2 for 2.0."""
+    """Parse a JSON number with a fraction or an exponent. A whole number, such as 2.0, becomes an int."""
     number = _decode_number(text)
     return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
 
@@ -164,7 +164,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the legal values of the member `field` of `form`. If its type has no `Literal`, return an empty list."""
+    """Return the choices of a `Literal` member `field` of `form`. For any other member, the list is empty."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
@@ -181,7 +181,7 @@ def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
 
 
 def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
-    """Log why a request was refused, or where in the code the request failed. Return the error to report to the client.
+    """Log why a request was refused or failed. Return the error to report to the client.
 
     The text of an unexpected error may quote a user or a model. The log omits this text unless `REASONRY_DEBUG` is set.
     """

@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering, unless the block has called the yielded function.
+        """Abort the `with` block if the store stops answering. The block calls the yielded function to turn this off.
 
         Raises:
             StoreError: The block was aborted.

@@ -133,9 +133,9 @@ def _driven(registry: Registry) -> list[str]:
 
 
 def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
-    """Return the model names: `STRATEGY` for the default model, then `STRATEGY@MODEL` for each other listed model.
+    """Return the names that a request may give as its model: each `STRATEGY`, then each `STRATEGY@MODEL`.
 
-    A request may also name the default model, or `offline`, a model that solves a few kinds of puzzles.
+    `STRATEGY` uses the default model. A request may also name that model, or `offline`, which solves some puzzles.
     """
     names, by_spec = _driven(strategies), dict[str, str]()
     for model, spec in allowed.models.items():
@@ -145,7 +145,7 @@ def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
 
 
 def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
-    """Split `STRATEGY` or `STRATEGY@MODEL` into its parts. The model is None for the operator's default model.
+    """Split `STRATEGY` or `STRATEGY@MODEL` into its parts. Without `@MODEL`, the model is None (the default model).
 
     Raises:
         NotFoundError: The strategy is unknown or is only for agents, or the model is not listed (`model_not_found`).

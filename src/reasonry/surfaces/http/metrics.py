@@ -70,7 +70,7 @@ class Metrics(Meter):
         self.watch("reasonry_loop_lag_seconds", "How late the event loop was.", lambda: self.lag_s)
 
     def follow(self, policy: Policy, supervisor: Supervisor, health: Health) -> None:
-        """Count a policy's calls to models, and add gauges for the driven runs and for the store's jobs."""
+        """Start to collect metrics of model calls, of the supervisor's runs and of the store's jobs."""
         policy.meter.listener = self
         self.watch("reasonry_runs_driven", "Runs driven here.", lambda: supervisor.running)
         self.watch("reasonry_queue_depth", "Jobs waiting.", lambda: health.jobs.depth)
@@ -78,7 +78,7 @@ class Metrics(Meter):
         self.watch("reasonry_workers", "Processes that drive jobs.", lambda: health.jobs.workers)
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add `by` to a counter, or record `by` in a histogram. The labels select the series. See `Meter.add`."""
+        """Add `by` to a counter, or record `by` in a histogram. `name` and `labels` select the metric."""
         if (count := self._counts.get(key := (name, *labels.items()))) is None:
             count = self._counts[key] = self._counts[name,].labels(**labels)
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
@@ -105,11 +105,11 @@ class Metrics(Meter):
         return server.server_port
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Add a gauge. The function `value` returns the gauge's value, and is called each time the metrics are read."""
+        """Add a gauge. Each time the metrics are read, the function `value` supplies the gauge's value."""
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:
-        """Count an answered request, and record the seconds since `begun`, a `time.perf_counter()` value."""
+        """Count a finished request and its duration. `begun` is the `time.perf_counter()` value at its start."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
         self.add("requests", method=method, route=route, status=str(status))

@@ -23,7 +23,7 @@ def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """An HTTP connection with the limits in `bounds`. A request that arrives in a single piece starts no timer."""
+    """An HTTP connection with the limits in `bounds`."""
 
     bounds: ServerSettings
     in_turn: dict[BoundedProtocol, None]
@@ -41,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- receiving
 
     def connection_made(self, transport: Any) -> None:
-        """Accept a connection. At the limit, drop the longest idle client. If no client is idle, refuse the new one."""
+        """Accept a connection. At the limit, replace an idle connection, or refuse the new one if none is idle."""
         super().connection_made(transport)
         has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
         self._go_last()

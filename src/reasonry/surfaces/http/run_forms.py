@@ -1,4 +1,4 @@
-"""Types for the bodies of requests about runs, and for the documents in the replies to these requests."""
+"""Types of the JSON documents in requests and replies about runs."""
 
 from contextlib import suppress
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -35,7 +35,7 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Return the new value of each limit that a request changes, by limit name. The value None removes the limit."""
+    """Return the limits that a request changes, by name. The value None removes a limit."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 
@@ -170,7 +170,7 @@ class DiffDocument(TypedDict):
 
 
 async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
-    """Return a run's state as in `runs show --json`, but omit lists and nodes. Add the open questions of a coached run.
+    """Return the state of a run as a `RunDocument`. Its `questions` are empty unless the run is coached.
 
     Args:
         read: The run, if the caller has just read or written the run. If None, the run is read from the store.

@@ -95,7 +95,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 async def _begin(
     context: RequestContext, order: Begun, performers: Performers, fork: Fork | None = None, *, coached: bool
 ) -> Response:
-    """Accept a run, and reply with its state. Drive a coached run to its first questions. Other runs become jobs."""
+    """Accept a run, and reply with its state. A run that is not coached becomes a job."""
     app, key = context.app, await read_key(context.request)
     if coached:
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)

@@ -131,7 +131,7 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
 
 
 def read_host(text: str) -> str | None:
-    """Return the host in `HOST` or `HOST:PORT`, in lower case, without a final dot. Return None for any other text."""
+    """Return the lower-case host in `HOST` or `HOST:PORT`, without a final dot. None if `text` has neither form."""
     found = _HOST.fullmatch(text.lower())
     return found and found[1].rstrip(".")
 

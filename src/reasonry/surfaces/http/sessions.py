@@ -1,4 +1,4 @@
-"""HTTP operations on sessions of thoughts (submit, read, search, export, import), and on the table of a comparison.
+"""HTTP operations on sessions of thoughts, and on the table of a comparison.
 
 A request must give the complete id of a session. A principal gets `not_found` for the sessions of other principals.
 """

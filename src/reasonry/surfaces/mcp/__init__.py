@@ -1,1 +1,1 @@
-"""The MCP server, which `serve` runs. This file imports nothing, so that the command line can load single parts."""
+"""The MCP server. This file imports nothing, so that each module can be loaded alone."""

@@ -72,7 +72,7 @@ class Connection:
         self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
-        """Process a line. Every request gets a reply. An unreadable tool call gets a tool result with an error."""
+        """Process a line from the client. Every request gets a reply, even if it is unreadable."""
         try:
             message = frames.read(line)
         except frames.UnreadableError as error:

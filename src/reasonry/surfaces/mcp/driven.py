@@ -184,7 +184,7 @@ async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> 
 
 
 async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Document:
-    """Wait for a run and return its result document. If `patience_s` seconds pass first, return the result so far."""
+    """Wait for a run and return its result document. If the wait takes too long, return the result so far."""
     with tasks.supervisor.attending(tasks.app, run_id, leaves=not context.ends_when_left):
         result = await _wait(tasks, run_id, context)
     if result is not None:
@@ -194,7 +194,7 @@ async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Do
 
 
 async def _wait(tasks: RunTasks, run_id: str, context: CallContext) -> Result | None:
-    """Wait until a run ends, pauses or waits for its caller. Return the result, or None after `patience_s` seconds."""
+    """Wait until a run ends, pauses or waits for its caller. Return None if the wait takes too long."""
     telling = asyncio.ensure_future(_tell(tasks, run_id, context.report)) if context.report else None
     try:
         async with asyncio.timeout(None if telling else context.patience_s):
@@ -210,7 +210,7 @@ async def _wait(tasks: RunTasks, run_id: str, context: CallContext) -> Result | 
 
 
 async def _tell(tasks: RunTasks, run_id: str, report: Report) -> None:
-    """Report the run's id to the caller, then each step. Also repeat the last message every `BEAT_S` seconds."""
+    """Report the run's id and each step to the client. Repeat the last message every `BEAT_S` seconds."""
     numbers, message = itertools.count(1), f"run {run_id}"
 
     async def beat() -> None:

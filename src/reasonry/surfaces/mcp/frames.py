@@ -1,4 +1,4 @@
-"""Reads and writes JSON-RPC frames, one per line. Even a malformed request gets a reply, with its id if readable."""
+"""Reads and writes JSON-RPC frames, one per line. Even a malformed request gets a reply."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """A line is unreadable. The reply is this error or, for a tool call, a tool result that describes the error.
+    """A line from the client is unreadable.
 
     Attributes:
         id: The id of the request, or None if the id is unreadable.
@@ -113,7 +113,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:
-    """Return the error for a message that cannot be decoded. Read the id and method from the outermost keys."""
+    """Return the error for a message that cannot be decoded, with the message's id and method if readable."""
     found: dict[bytes, Any] = {}
     depth = 0
     for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):

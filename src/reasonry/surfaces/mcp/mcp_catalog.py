@@ -52,7 +52,7 @@ def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
-    """Return a copy of a tool in which most parameters have only a type. The thinking tool gets a brief description."""
+    """Return a copy of a tool with fewer and shorter descriptions."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
         name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}

@@ -92,7 +92,7 @@ class UserQuestion(NamedTuple):
 
 
 def without_search(document: Document) -> Document:
-    """Copy a run's document for the text of a tool result. Omit the candidates, the search tree and the diagnostics."""
+    """Copy a run's document without its candidates, search tree and diagnostics."""
     kept = {
         name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
     }
@@ -117,7 +117,7 @@ class RunTasks:
     # -- starting
 
     async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
-        """Accept a run and return its id. With a `job`, the run is a task. If `can_ask`, the task may ask its user."""
+        """Accept a run and return its id. With a `job`, the run is a task."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
             tools = [*request.participants.tools, CallersTool(ASK_USER)]
@@ -128,7 +128,7 @@ class RunTasks:
         return run_id
 
     async def _attend(self, run_id: str) -> None:
-        """Drive an idle task. If this object was given a supervisor, do nothing: that supervisor drives the task."""
+        """Drive an idle task, unless the supervisor of the process drives the tasks."""
         if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
                 await self.supervisor.take_up(run_id)
@@ -220,7 +220,7 @@ class RunTasks:
             await asyncio.sleep(RETRY_S)
 
     async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
-        """If `question` is still open, stop the run that waits for the user's reply. The run's task then ends."""
+        """Stop a run if its `question` is still open. The run's task then ends."""
         with suppress(ConflictError):
             async with self.app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:

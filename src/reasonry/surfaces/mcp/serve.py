@@ -141,7 +141,7 @@ class ThoughtLog:
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Queue a message for the log. If the queue is full, drop the message. None ends the log."""
+        """Queue a message, or drop it if the queue is full. None ends the log."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 
@@ -166,7 +166,7 @@ def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
 
 
 def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
-    """Return two values: the kind of a thought (a key of `_COLOURS`), and the heading of the thought."""
+    """Return the kind of a thought (a key of `_COLOURS`) and the thought's heading."""
     place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"

@@ -45,7 +45,7 @@ class StdioTransport:
         self._ended = True
 
     async def close(self, timeout_s: float) -> None:
-        """Write the queued lines, then stop writing. Wait at most `timeout_s` seconds. Both descriptors stay open."""
+        """Wait at most `timeout_s` seconds until the queued lines are written. Both descriptors stay open."""
         self._outgoing.put(None)
         await asyncio.to_thread(self._writer.join, timeout_s)
 

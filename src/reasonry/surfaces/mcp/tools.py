@@ -89,7 +89,7 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Copy an output schema. The copy also allows an error document, and requires no member.
+    """Copy an output schema so that the copy also allows an error document.
 
     Clients also validate error results against the output schema.
     """

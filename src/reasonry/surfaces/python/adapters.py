@@ -13,7 +13,7 @@ from .tool import Document, ThinkingTool
 
 
 def return_errors(tool: ThinkingTool) -> ThinkingTool:
-    """Wrap the tool so that it returns error documents instead of raising errors, which would stop some agent loops."""
+    """Wrap the tool so that it returns error documents. A raised error would stop some agent loops."""
 
     async def think(**arguments: Any) -> Document:
         document, _ = await _perform(tool, arguments)
@@ -23,19 +23,19 @@ def return_errors(tool: ThinkingTool) -> ThinkingTool:
 
 
 def openai_tool(tool: ThinkingTool) -> Document:
-    """Return the entry that describes the tool in the argument `tools=` of OpenAI's chat completions API."""
+    """Return the tool's entry for the argument `tools=` of OpenAI's chat completions API."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
     return {"type": "function", "function": function}
 
 
 async def answer_openai(tool: ThinkingTool, call: Any) -> Document:
-    """Perform a call from the `tool_calls` of a message, and return the message that answers the call."""
+    """Perform a call from a message's `tool_calls`. Return the message with the tool's reply."""
     document, _ = await _perform(tool, call.function.arguments)
     return {"role": "tool", "tool_call_id": call.id, "content": json.dumps(document)}
 
 
 def anthropic_tool(tool: ThinkingTool) -> Document:
-    """Return the entry that describes the tool in the argument `tools=` of Anthropic's messages API."""
+    """Return the tool's entry for the argument `tools=` of Anthropic's messages API."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
 

@@ -121,7 +121,7 @@ async def solve(
 
 
 def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a synchronous function that has the same signature and runs `function` in an event loop of its own."""
+    """Return a synchronous version of `function`. Each call runs in a new event loop."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

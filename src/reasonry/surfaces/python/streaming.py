@@ -113,7 +113,7 @@ class _StreamObserver(Observer):
 def _as_stream(
     function: Callable[P, Coroutine[Any, Any, Result]],
 ) -> Callable[P, AsyncGenerator[StreamEvent]]:
-    """Return an async generator function that takes the parameters of `function` and yields the events of its run."""
+    """Convert `function` to an async generator function that yields the events of the run."""
 
     async def stream(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[StreamEvent]:
         """Solve a problem and yield the events of the run. The last event is an `EndEvent` with the result.

@@ -112,7 +112,7 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Infer whether a setup created the file. A backup without Reasonry's entry shows that the user created it."""
+    """Infer from the file's backup whether a setup, not the user, created the file."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 
@@ -139,7 +139,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
-    """Return the titles of the other agents that use Reasonry and share this skills folder, joined by commas."""
+    """Return the titles of the other agents that use the skills in `folder`, joined by commas."""
     leaving = (agent.name, *wanted.agents)
     users = [entry.agent for entry in find_entries(machine) if entry.name == wanted.name]
     others = [other for other in users if other.name not in leaving]

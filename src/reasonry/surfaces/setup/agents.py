@@ -125,7 +125,7 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Return the first path that qualifies by the rules in `agents.toml`. If none does, return the first path."""
+        """Choose one of the possible paths in `places`, by the rules at the top of `agents.toml`."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
@@ -197,7 +197,7 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
 
 
 def starts_reasonry(launch: Launch) -> bool:
-    """Whether the command or one of its arguments is the program `reasonry` or a module `reasonry.…`."""
+    """Whether a command starts Reasonry, as a program or as a Python module."""
     words = (launch.command, *launch.args)
     # On Windows, both kinds of slashes divide a path.
     return any(PureWindowsPath(word).stem == NAME or word.startswith("reasonry.") for word in words)
@@ -220,7 +220,7 @@ def this_installation() -> Launch:
 
 
 def _uvx_source() -> Sequence[str]:
-    """Return the arguments that tell `uvx` where to get this package, with the extras that are installed here."""
+    """Return the arguments that tell `uvx` where to get this package with its installed extras."""
     extras = [name for name in EXTRAS if has_extra(name)]
     package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
     if not (origin := read_origin()):

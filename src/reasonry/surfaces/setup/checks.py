@@ -142,7 +142,7 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield a server's result for each request in `_HELLO`, read from the server's standard output.
+    """Yield the server's result for each request in `_HELLO`.
 
     Raises:
         ValueError: The server ended, was too slow, refused a request or broke the protocol. The message says which.

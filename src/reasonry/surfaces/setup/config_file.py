@@ -54,7 +54,7 @@ class FileChange(Struct, frozen=True):
 
 
 def read_config(path: Path) -> str | None:
-    """Return the text of a file with its byte order mark and line ends unchanged, or None if there is no file.
+    """Return the unchanged text of a file, or None if there is no file.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -157,7 +157,7 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with `entry` at the path `keys`. If it is None, remove the old entry and tables left empty.
+    """Return the text with `entry` at the path `keys`. If `entry` is None, remove the old entry.
 
     Raises:
         ValueError: The text is not valid, or its style permits no safe edit.
@@ -181,7 +181,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put `entry` at the path `keys` in plain, tomlkit or ruamel.yaml data. If `entry` is None, remove the old one."""
+    """Put `entry` into `data` at the path `keys`. If `entry` is None, remove the old entry."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -244,7 +244,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Restore to `after` the comments that ended the removed lines. Such comments describe the lines that follow."""
+    """Restore the comments at the end of the removed lines. Such comments describe the lines that follow."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -270,7 +270,7 @@ def _read_json(text: str) -> Any:
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Put `entry` at the path `keys`; a new entry comes first in its object. If `entry` is None, remove the old one."""
+    """Put `entry` into a JSON text at the path `keys`. If `entry` is None, remove the old entry."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
@@ -295,7 +295,7 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
-    """Map each member name to the positions of the member's start, value and end. Of equal names, the last counts."""
+    """Map each member name to the positions of the member's start, value and end."""
     members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())
@@ -304,7 +304,7 @@ def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _drop(text: str, commas: str, start: int, end: int) -> str:
-    """Remove a member and the comma after or before it. If the line is then empty, remove the line too."""
+    """Remove a member and its comma. If the line is then empty, remove the line too."""
     before, after = text[:start], text[end:]
     if commas[end:].lstrip().startswith(","):
         after = text[commas.index(",", end) + 1 :].lstrip(" \t")

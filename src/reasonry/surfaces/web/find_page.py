@@ -39,7 +39,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run in its current state, including the journal position after which new events follow."""
+    """Return the page of a run in its current state. New events follow the page's `position` in the journal."""
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
@@ -55,7 +55,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _find_run(app: App, found_id: str) -> str | None:
-    """Return `found_id` if it is a run's id. If it is a session's id, return the id of the session's run, if any."""
+    """Return the id of a run, or of the run that wrote a session. None for a session that no run wrote."""
     with contextlib.suppress(NotFoundError):
         return (await app.store.run(found_id)).run_id
     try:

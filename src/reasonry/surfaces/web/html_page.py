@@ -42,7 +42,7 @@ KEPT_S = 24 * 60 * 60
 
 @cache
 def asset_texts() -> Mapping[str, str]:
-    """Map the path of each file in `assets` to its text. Only the live page uses the files in the folder `live`."""
+    """Return the text of each text file in the folder `assets`, by path."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
     font = base64.b64encode(folder.joinpath("inter.woff2").read_bytes()).decode()
@@ -55,7 +55,7 @@ def asset_texts() -> Mapping[str, str]:
 
 
 def one_script(first: str) -> str:
-    """Join a module and the modules that it imports into one script. Each module follows the modules that it imports.
+    """Join a JavaScript module and all modules that it needs into one script. Imported modules come first.
 
     No two modules define the same top-level name, so that all modules can share one scope. A test checks this.
     """
@@ -86,7 +86,7 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
 
 
 def embedded_json(document: object) -> str:
-    """Return a document as JSON that is safe inside an HTML element, since the characters <, > and & are escaped."""
+    """Return a document as JSON that is safe inside an HTML element."""
     text = escaped_json(msgspec.json.encode(document).decode())
     for character, escape in _MARKUP.items():
         text = text.replace(character, escape)
@@ -154,7 +154,7 @@ def page_folder(environ: Mapping[str, str]) -> Path:
 
 
 def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
-    """Write a page to a file in the folder, in place of an earlier version of the page. Return the path of the file.
+    """Write a page to a file in `folder`, and return the file's path. Remove pages that are older than a day.
 
     Raises:
         UsageError: The page cannot be written.

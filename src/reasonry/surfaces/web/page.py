@@ -210,7 +210,7 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
-    """Give the node `last` the state `end`. Mark its ancestors, and the nodes merged into them, as `on_path`."""
+    """Mark the nodes that lead to the node `last` as `on_path`. The node `last` gets the state `end`."""
     waiting = [last]
     while waiting:
         node = nodes[waiting.pop()]
@@ -242,7 +242,7 @@ _LEAST_CHARS = 60
 
 
 def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
-    """Shorten lists and texts that exceed the bounds, and escape control characters. `cuts` counts the omissions."""
+    """Shorten a page to fit `bounds`, and escape its control characters. The page's `cuts` counts the omissions."""
     if len(page.nodes) > bounds.nodes:
         _keep_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
@@ -277,7 +277,7 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
 
 
 def _keep_nodes(page: PageDocument, limit: int) -> None:
-    """Keep the nodes on the path, then the oldest other nodes, up to the limit. A node is kept only with its parent."""
+    """Reduce the nodes of a page to `limit`. Nodes on the path are kept first, then the oldest nodes."""
     path = [node for node in page.nodes if node.state in ("answer", "on_path")]
     kept = {page.nodes[0].id}
     for node in (*path, *page.nodes):

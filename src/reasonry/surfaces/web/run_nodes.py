@@ -1,4 +1,4 @@
-"""Builds the nodes of a run's page from the result document (tree, drafts or iterations) or from the thoughts.
+"""Builds the nodes of a run's page from the run's result document or from its thoughts.
 
 The module does not depend on the strategy. It builds nodes from each part of the result document that has one of the
 shapes below, and ignores all other parts. Members after `|` are optional.
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def read_part(read: Callable[[], T], default: T) -> T:
-    """Read a part of a result document. Return the default if the part is missing or has another shape."""
+    """Call `read` to read a part of a result document. If the part is missing or malformed, return `default`."""
     try:
         return read()
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, msgspec.ValidationError):
@@ -82,7 +82,7 @@ def _why_left_open(document: Document) -> PageReason:
 
 
 def _tree_nodes(document: Document) -> dict[str, PageNode]:
-    """Return the nodes of a tree with one root, by id. Each parent precedes its children."""
+    """Return the nodes of a result document's tree, by id. Each parent precedes its children."""
     path = (document.get("best") or {}).get("path_ids") or ()
     siblings, nodes = Counter[str | None](), dict[str, PageNode]()
     for name, entry in document["tree"]["nodes"].items():
@@ -159,7 +159,7 @@ def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNod
 
 
 def _nodes_inside(above: PageNode, draft: Document, *, is_open: bool) -> dict[str, PageNode]:
-    """Return the nodes of a draft's inner run, below the draft. A node that is not dropped gets the draft's state."""
+    """Return the nodes of a draft's inner run as descendants of `above`, the node of the draft."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
     inside = {**draft["inside"], **over, "answer": draft.get("answer")}
@@ -184,7 +184,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes in a result document. The run's answer leads. If it has no votes, the first answer leads."""
+    """Return the votes in a result document. `leads` marks the run's answer, or else the first answer."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     voters = [draft for draft in _drafts_of(document) or () if not draft.get("improves")]
@@ -279,12 +279,12 @@ def _task_node(parent: str, place: int, task: Document, document: Document) -> P
 def add_thoughts(
     nodes: dict[str, PageNode], thoughts: Iterable[Document], begun_at_ms: int
 ) -> dict[str, str]:
-    """Add a node for each thought, below the previous thought of its line. Return the id of each line's last node."""
+    """Add a node to `nodes` for each thought. Return the id of the last node on each branch, by branch id."""
     root = next(iter(nodes))
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return the id of the node that a thought refers to by the member named `seq` or, failing that, `number`."""
+        """Return the id of the node to which the member `seq` or `number` of a thought refers."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 

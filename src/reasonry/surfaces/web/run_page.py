@@ -153,7 +153,7 @@ class _Maker:
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
     def _add_chain(self) -> None:
-        """Add a node for each thought, and mark the answer and the path to the last thought of the main line."""
+        """Add a node for each thought. Mark the answer, and the path to the last thought of the main line."""
         end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
             answer, is_open = self.document["answer"], is_active(self.document)
@@ -178,7 +178,7 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node that an effect is about. If its `about` path names no node, return the nearest ancestor.
+        """Return the node to which an effect belongs.
 
         In a chain of thoughts, return the first thought that was recorded after the effect's result.
         """
@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result, with one node per thought it names. Add thought numbers to node labels."""
+        """Return the reason for the result. Add the numbers of the thoughts it names to the labels of their nodes."""
         why = self.reason
         if why is None:
             return None
@@ -206,7 +206,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add the cost of an effect to its node. Return the page members that every question and every call has."""
+        """Add the cost of an effect to its node. Return the members of `PageEffect`."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"
@@ -219,7 +219,7 @@ class _Maker:
         }
 
     def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
-        """Extend a node's time span to cover an effect. Return the effect's times and whether its answer was copied."""
+        """Extend a node's time span to cover an effect. Return the effect's own times and its member `reused`."""
         effect, last = self.effects.get(effect_id), self.last.get(effect_id)
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)
@@ -274,7 +274,7 @@ def _event_cost(event: Entry) -> PageCost:
 
 
 def _difference(total: PageCost, known: PageCost) -> PageCost:
-    """Return the cost that no node has: the cost of lost answers and of calls that were cancelled before their end."""
+    """Return the cost in `total` that is not in `known`, such as the cost of cancelled calls."""
     left = 0.0 if total.usd is None else total.usd - (known.usd or 0.0)
     usd = left if left > _NOISE_USD else None
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)

@@ -16,7 +16,7 @@ from .run_page import table_of
 def session_page(
     session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = EVERYTHING
 ) -> PageDocument:
-    """Return the page of a session, given the exported document of the session with all its `thoughts`."""
+    """Return the page of a session. `session` is the exported document with all its thoughts."""
     thoughts: Sequence[Document] = session["thoughts"]
     begun, purpose = instant_ms(session["created_at"], 0), session.get("purpose") or ""
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")

@@ -1,4 +1,4 @@
-"""Completions. A completion starts or continues the run of a request, and provides the thoughts and the answer as text.
+"""Answers a request with a run, and provides the thoughts and the answer of the run as text.
 
 If several replies of models arrive at the same time, the first reply is streamed piece by piece, unless it is JSON. The
 other replies follow as finished thoughts. The streamed text omits the tags `<answer>` and `</answer>`.
@@ -136,12 +136,12 @@ class Completion(Struct):
 
     @property
     def name(self) -> str:
-        """The part of a reply's id that identifies the run and any tool results in the request."""
+        """The id of the reply, without a prefix such as `resp_`."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
         return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
     async def think(self) -> AsyncGenerator[str]:
-        """Yield the thoughts that follow the request, as pieces of text, until the run ends or waits for tool results.
+        """Yield the thoughts of the run as pieces of text, until the run ends or waits for tool results.
 
         If the client disconnects, the run is cancelled, unless `leaves` is true.
         """
@@ -218,7 +218,7 @@ class Completion(Struct):
 async def begin(
     context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Start a run for a request, find the run of a repeated request, or continue a run that waits for tool results.
+    """Start a run for a request. A repeated request, or a request with tool results, gets its earlier run.
 
     Args:
         form: The type of the request's body.
@@ -276,7 +276,7 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
 
 
 async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text: bool) -> str:
-    """Give the tool results in a request to the run that waits for them, resume this run, and return its id.
+    """Give the tool results in `brought` to the run that waits for them, and resume the run. Return the run's id.
 
     Raises:
         UsageError: No run of the caller waits for these results.

@@ -73,7 +73,7 @@ _THOUGHTS = re.compile(
 
 
 class CallId(NamedTuple):
-    """The id of a tool call. It joins the id of the run that waits for the result and the id of the call's effect.
+    """The id of a tool call. It consists of the id of the run and the id of the call's effect.
 
     The form is `call_RUN_EFFECT`: the run id's 16 bytes in URL-safe base64, and the effect's id with `-` for `/`.
     Clients move conversations between providers. All providers accept 40 characters, so 12 remain for the effect's id.
@@ -184,7 +184,7 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
 
 def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
-    """Return the tool results at the end of a conversation, keyed by call id. A run waits for these results.
+    """Return the tool results at the end of a conversation, keyed by call id.
 
     If the last message is not a tool result, or if a call was the answer of a run, return an empty dict.
 
@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield pairs of a message and a text to quote. Each message text, tool call and tool result has its own pair."""
+    """Yield a pair of message and text to quote for each message text, tool call and tool result."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions to choose from if the answer must call a function. If no call is forced, the list is empty."""
+        """The functions of which the answer must call one. The list is empty unless `tool_choice` forces a call."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         return [tool.function for tool in self.tools if choice == "required" or tool.function.name == named]
@@ -428,7 +428,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def callers_tools(self) -> list[CallersTool]:
-        """The tools that the run may ask its caller to run. The list is empty unless `tool_choice` is `auto`."""
+        """The tools that the caller executes for the run. The list is empty unless `tool_choice` is `auto`."""
         functions = [tool.function for tool in self.tools if self.tool_choice == "auto"]
         cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
         return [CallersTool(card) for card in cards]
@@ -501,7 +501,7 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
 
 
 def _is_other_tool(tool: Any) -> bool:
-    """Whether a tool is not a function. An example is a tool that OpenAI's servers run."""
+    """Whether a tool is of a known type other than `function`, such as `web_search`."""
     kind = tool.get("type") if isinstance(tool, dict) else None
     return isinstance(kind, str) and _OTHER_TOOLS.fullmatch(kind) is not None
 

@@ -136,7 +136,7 @@ async def _answer(
 async def _lines(
     context: RequestContext, events: Events, response: ResponseDocument | None
 ) -> AsyncGenerator[Document]:
-    """Format events for a stream. Number Responses API events, and end a Chat Completions stream with `[DONE]`."""
+    """Convert the events of a reply to server-sent events."""
     numbers, scope = itertools.count(), context.request.scope
 
     def line_of(event: Document) -> Document:
@@ -166,7 +166,7 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return a response that repeats fields of the request and has no output yet. `name` is the completion's name."""
+    """Return a response without output, which repeats fields of the request. `name` is `Completion.name`."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
@@ -274,7 +274,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request in the format of the API. Output tokens outside the answer are reasoning tokens."""
+    """Return the usage of a request. `read` and `written` are the API's words for input and output tokens."""
     used = completion.usage
     thought = used.output_tokens - estimate_tokens(completion.answer)
     return {
@@ -322,7 +322,7 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Split a response id into the run's id and the ids of the effects whose results came with the client's request.
+    """Split a response id into the values of `Completion.run_id` and `Completion.results`.
 
     Raises:
         NotFoundError: The text is not the id of a response.
@@ -334,7 +334,7 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
 
 
 async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
-    """If an item refers to an item of an earlier response, return that item. Otherwise, return the item unchanged.
+    """Replace a reference to an item of an earlier response by that item. Return any other item unchanged.
 
     Raises:
         UsageError: The item of the earlier response does not exist.
