@@ -80,7 +80,7 @@ class AllowList(Struct, frozen=True):
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def hide_addresses(self, text: str) -> str:
-        """Hide the addresses of model servers in a text. The value of a listed model becomes the model's name."""
+        """Hide the addresses of model servers in a text. The name of a listed model replaces its address."""
         names = dict[str, str]()
         for name, spec in self.models.items():
             url = spec.partition(":")[2].rpartition("#")[0]

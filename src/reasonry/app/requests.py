@@ -214,7 +214,7 @@ def _read_levels(
 
 
 def _read_options(levels: Levels, performers: Performers) -> list[Any]:
-    """Read the options of each level, outermost first. Some defaults depend on the performers."""
+    """Read the options of each nested strategy, outermost first. Some defaults depend on the performers."""
     checked: list[Any] = []
     for strategy, written in reversed(levels):
         complete = dict(written)

@@ -60,7 +60,7 @@ returns text. `yield from` returns a reply of the prompt's type."""
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):
-    """The state of a short strategy: its replies, one tuple for each yield."""
+    """The state of a short strategy: the replies so far, one tuple for each `yield` of its generator."""
 
     replies: tuple[tuple[Any, ...], ...] = ()
     objection: str = ""

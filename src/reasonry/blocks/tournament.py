@@ -121,7 +121,7 @@ class Tournament(Struct, frozen=True):
         return seeded_order([each.number for each in self.contenders], self.seed)
 
     def next_questions(self) -> list[tuple[int, ...]]:
-        """Return the next questions, each as the candidates to show in order. At the end, there are none."""
+        """Return the next questions. A question is a list of candidates, in the order to show them."""
         if self.rules != "points":
             return self._bracket()[0]
         judged = {verdict.shown for verdict in self.verdicts}

@@ -36,7 +36,7 @@ class TrialTable:
         self.store, self.id = store, id
 
     async def begin(self, report: Report) -> None:
-        """Write the report without trials as the plan. Write nothing if the table already exists."""
+        """Write the plan: the report, which has no trials yet. If the table already exists, write nothing."""
         problems = f"{len(report.items)} problems of {report.facts['dataset']}"
         purpose = f"Comparison: {problems} × {', '.join(report.strategies)}"
         await self._append(purpose, {"plan": to_builtins(replace(report, found={}))}, is_first=True)

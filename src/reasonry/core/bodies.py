@@ -57,7 +57,7 @@ def stay(state: Any, *thoughts: Thought | str) -> Move:
 
 
 def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """Return a move that ends the run as failed. The result keeps the document so far, but has no answer."""
+    """Return a move that ends the run as failed. The result has no answer, but keeps the data gathered so far."""
     return Move(state, failure=(reason, detail, code))
 
 

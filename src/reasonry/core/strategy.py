@@ -255,7 +255,7 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the phase of a stage, or `completed` or `error` after the run. Without a phase, return ""."""
+        """Return the phase of a stage. If the run has ended, return `completed` or `error`."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase

@@ -162,7 +162,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the state of a coached run as data. By default, `questions` are the handed-out questions in full."""
+    """Return the state of a coached run as data. By default, it includes the full text of each open question."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,

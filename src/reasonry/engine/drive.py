@@ -193,7 +193,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run without a drive; see `Stopped`. An earlier end of the run is replaced."""
+        """End the run without a drive; see `Stopped`. If the run has already ended, this end replaces that end."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)

@@ -42,7 +42,7 @@ class Observer:
         """Called when a request must wait for `delay_s` seconds, because an attempt failed or a rate limit applies."""
 
     def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
-        """Called when an entry was folded. `seq` is the expected position of the entry in the journal."""
+        """Called when an entry has been folded. `seq` is the position that the entry will have in the journal."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         """Called when lines of the journal are durable. Each line holds one of `entries`, in the same order."""

@@ -253,7 +253,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- one of several sessions
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose one of the caller's sessions (the current session first) for a call without a session id."""
+        """Choose the session for a call without a session id. `known` begins with the caller's current session."""
         if not known:
             return SessionChoice(None)
         call, number, current = self.call, self.call.thought_number, known[0]

@@ -285,7 +285,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield a notice if the latest thought is a revision that leaves later thoughts unchecked."""
+    """Yield a notice if the latest thought revises a thought whose followers have not been checked since."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(

@@ -213,7 +213,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Raise UsageError if a record alone would start a program or send the API key to a server.
+    """Raise UsageError if a model that only a record names would start a program or receive the API key.
 
     Other users can write records.
     """

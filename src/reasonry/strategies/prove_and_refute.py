@@ -167,7 +167,7 @@ class Attack(Struct, frozen=True):
     verdict: Annotated[Literal["holds", "fails", "unsure"], Meta(description="What was shown.")] = "unsure"
 
     def counts(self, text: str) -> bool:
-        """Whether the vote counts. Every vote needs a reason, and a vote `fails` needs a quotation from the text."""
+        """Whether the vote counts. It needs a reason and, if its verdict is `fails`, a quotation from the text."""
         return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
 
 

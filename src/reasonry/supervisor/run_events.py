@@ -82,7 +82,7 @@ class Follower:
         """The folded run. None before the first line, and from the first line that does not fit the strategy."""
 
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
-        """Return the events since the last call. If there is a feed, stop at the last line of the feed.
+        """Return the events after the position `seq`. If there is a feed, stop after its last line.
 
         Raises:
             NotFoundError: There is no such run.

@@ -1,4 +1,4 @@
-"""Reads the URL of a PostgreSQL store, and makes a name of the URL that is safe to show."""
+"""Reads the URL of a PostgreSQL store, and derives a name that is safe to show."""
 
 import re
 from typing import Any, NamedTuple

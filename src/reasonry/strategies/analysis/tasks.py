@@ -309,7 +309,7 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read the model's reply into the form that belongs to the task's resource."""
+    """Read the model's reply in the reply form of the task's resource."""
     form = REPLIES[ask.facts["resource"]][state.options.judge_own_results]
     reading = read_form(replies[-1], form)
     if isinstance(reading, Unreadable):

@@ -173,7 +173,7 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]
 
 
 def prune_best(state: State, why: str) -> State:
-    """Prune the best path, which has no answer. Then choose how the search continues.
+    """Prune the best path, since it led to no answer. Then choose how the search continues.
 
     If the returned state has a `reason`, the search has ended again, and `winner` (if any) leads to the next answer.
     """

@@ -117,7 +117,7 @@ class RunTasks:
     # -- starting
 
     async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
-        """Accept a run and return its id. With a `job`, the run is a task."""
+        """Accept a run and return its id. If there is a `job`, the run becomes an MCP task."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
             tools = [*request.participants.tools, CallersTool(ASK_USER)]
