@@ -103,6 +103,7 @@ def test_help_has_the_whole_description_and_an_example(words: list[str], shell: 
         (["runs", "list", "--since", "yesterday"], "must be a time ago (30m, 12h, 7d, 2w) or a date "),
         ([*SEARCH, "--verifier", "arithmatic:24"], "no verifier 'arithmatic:24'. Did you mean arithmetic?"),
         ([*SEARCH, "--option", "branching_factor"], "--option must be NAME=VALUE, got 'branching_factor'"),
+        ([*SEARCH, "--option", "max_depth=1", "--option", "max_depth =2"], "option max_depth is given twice"),
         (["plugins", "list"], "unexpected argument 'list'."),
         (["runs", "list", "--status", "doen"], "Did you mean done?"),
     ],
