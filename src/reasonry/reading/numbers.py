@@ -97,7 +97,7 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def read_date(text: str) -> str:
-    """Return the date in a lower-case text as `1969-07-20`, or an empty text if the text is not a date."""
+    """Read a lower-case text that is a date, and return it in the form `1969-07-20`. Otherwise, return ""."""
     matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) < 40)
     match = next(filter(None, matches), None)
     if match is None:
