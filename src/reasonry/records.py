@@ -434,7 +434,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return a page of thoughts numbered `first` to `last`, in call order. The branch `""` is the main line."""
+        """Return a page of thoughts numbered `first` to `last`, oldest first. The branch `""` is the main line."""
         ...
 
     async def search_thoughts(

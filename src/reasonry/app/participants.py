@@ -129,7 +129,7 @@ class PerformerPool:
         )
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the name of the default model for a problem. None if there is none."""
+        """Return the name of the default model, see `default_model`. None if no model is available."""
         from ..models.choose import default_model
 
         try:
@@ -282,7 +282,7 @@ class PerformerPool:
     # -- reopening
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Add the recorded tools and documents that the operator listed, unless `participants` has its own."""
+        """Add the operator's tools and documents from a run's record, unless `participants` has tools or documents."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
@@ -323,7 +323,7 @@ class PerformerPool:
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
-        """Open a model that a run's record names. No key is sent to an address that only the record names."""
+        """Open a model from a run's record. If only the record names it, it must start no program and get no key."""
         if not spec:
             return None
         settings = AllowList.from_environ(self.environ).models.values()

@@ -131,7 +131,7 @@ def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
 
 
 def check_offline(begun: Begun) -> None:
-    """Check that the model `offline` can read the problem, if `offline` answers the questions of the run.
+    """If the model `offline` answers the questions of a run, check that this model can read the problem.
 
     Raises:
         UsageError: The model cannot read the problem.
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield warnings about a run, some of them empty. Raise UsageError if the run cannot work."""
+    """Yield warnings about a run (an empty text is no warning). Raise UsageError if the run cannot work."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

@@ -35,7 +35,7 @@ class Rights:
         return bool(self.allowed.models) or is_configured(self.pool.environ)
 
     def model(self, name: str) -> str:
-        """Return the value of `--model` that the operator wrote for the model `name`.
+        """Return the model that a caller names, in the form of the option `--model`.
 
         Raises:
             UsageError: The name is not listed.

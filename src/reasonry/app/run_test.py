@@ -35,7 +35,7 @@ from .requests import strategies_in
 
 
 class ExportedLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A line of a test: its beginning, a request with its reply, or its end.
+    """A line of a test: the beginning of the test, a request with its reply, or the end of the test.
 
     Attributes:
         digest: The digest of the whole request, including its form, role, tools and limits.

@@ -54,7 +54,7 @@ async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
 async def continue_paused(
     app: App, run_id: str, participants: Participants | None, budget: Budget | None
 ) -> bool:
-    """Let the process that drives a paused run continue the run. Return whether the run continues.
+    """Continue a paused run in the process that already drives it. Return whether the run continues.
 
     If the function returns False (for example, for another model), the caller must open the run and drive it.
     """

@@ -70,7 +70,7 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read the tool calls or the answer in the latest reply. If there are tool calls, an answer is refused.
+    """Read the tool calls or the answer in the latest reply. An answer beside tool calls becomes a call, to be refused.
 
     Returns:
         The content of the reply and the name of the method that read it, or the reason why the reply is unreadable.
@@ -262,7 +262,7 @@ def _leading(text: str) -> Any:
 
 
 def _pairs(pair: re.Pattern[str], ends: str, inside: str) -> dict[str, Any] | None:
-    """Return the tagged arguments in `inside` by name, as text. If `inside` has other text, return None."""
+    """Map the name of each argument tagged in `inside` to its text. If text stands outside the tags, return None."""
     first, *rest = pair.split(inside)
     parts = [written.partition(ends) for written in rest[1::2]]
     if first.strip() or not all(end and not left.strip() for _, end, left in parts):
@@ -280,7 +280,7 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:
-    """Return the calls in JSON data. `is_all` is false if the data was found within prose."""
+    """Return the calls in JSON data. `is_all` tells whether the data stands alone, rather than within prose."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     listed = next((plain[key] for key in _LIST_KEYS if plain.get(key)), None)
     if listed is not None:
@@ -319,7 +319,7 @@ def _call_in(value: Any) -> Action | None:
 def _split_answer(
     cards: Sequence[ToolCard], calls: Sequence[Action]
 ) -> tuple[tuple[Action, ...], str | None]:
-    """Find the call that gives the answer, such as `finish[42]`. Return earlier calls and the answer."""
+    """Split calls at the call that gives the answer, such as `finish[42]`. Return the calls before, and the answer."""
     for place, call in enumerate(calls):
         values = list(call.arguments.values())
         if plain_name(call.tool) in _ANSWERS and len(values) == 1 and card_named(cards, call.tool) is None:

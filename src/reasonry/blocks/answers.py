@@ -211,7 +211,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask a question, and return (state, reply). The reply is None if the state has the best answer instead.
+        """Ask a question, and return (state, reply) or, after a fallback to the best answer, (new state, None).
 
         Args:
             best: The strategy's result so far, if it is an answer. It is used if no reply is readable.
@@ -319,7 +319,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """End a run that has no call left. The best answer counts as unchecked; without one, the run fails."""
+        """End a run that has no call left: give the best answer as unchecked, or fail if there is no answer to give."""
         why = "no call was left for its check"
         if self.final.text is None:
             why = "it did not pass its check, and no call was left for another"
@@ -402,7 +402,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review of the answer. If there is no answer to review, read a repaired answer."""
+    """Read the reply to a check: a review of the answer or, if the state has no answer to review, a new answer."""
     if state.final.text is None:
         repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

@@ -92,7 +92,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The text that a judge sees: code or a long answer alone, or a one-line answer with its reasoning."""
+        """The text that a judge sees. The reasoning is shown only if the answer is one line and is not code."""
         return code_in(self.answer) or (self.answer if "\n" in self.answer else self.text)
 
 

@@ -1,4 +1,4 @@
-"""The reader that the machine uses. It reads each reply as the reply's stage declares."""
+"""The machine's reader of replies. Each stage declares how its replies are read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -86,7 +86,7 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 
 
 def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
-    """Yield each list entry of a reply with its number in the reply. Entries that were left out leave gaps."""
+    """Yield the list entries that were not left out of a reply, each with its original number in the reply."""
     left_out = ask.facts.get(_LEFT_OUT, ())
     return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 

@@ -95,7 +95,7 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
 
 
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
-    """Return the score of a candidate. `missing` has a preference to assume for each missing verdict."""
+    """Return a candidate's score. `missing` has the preferences that stand in for missing verdicts."""
     number = contender.number
     had = [each.preference(number) for each in verdicts if each.ratings and number in each.shown]
     counted = [*had, *missing] or [0.5]
@@ -139,7 +139,7 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the winner of a decided tournament by `points`. In all other cases, return `leader()`."""
+        """Return the winner if the rules are `points` and the tournament is decided. Otherwise, return `leader()`."""
         if self.rules != "points" or self.next_questions():
             return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the current level's open questions, a map from losers to winners, and all losers, best first."""
+        """Return the level's open questions, a map from each loser to its heat's winner, and the losers, best first."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

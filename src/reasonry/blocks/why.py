@@ -26,7 +26,7 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Put the first words of a text after `before`, to end a sentence. If the text is empty or has JSON, return ""."""
+    """Return `before` and the first words of a text, to append to a sentence. For no text or JSON, return ""."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 

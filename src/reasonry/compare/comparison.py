@@ -61,7 +61,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A run that a comparison needs. `key` is the id of the session of the first try."""
+    """A run that a comparison needs. The session of the first attempt has the id `key`."""
 
     item: Item
     strategy: str
@@ -297,7 +297,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the latest run for a key, and the session id for a new run. The run is None if a new run is needed."""
+        """Return the latest run for a key (None if a new run is needed), and the session id that a new run gets."""
         found, session_id = "", key
         for attempt in count(2):
             try:

@@ -55,7 +55,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point on a path. At most `left` unusual outcomes may still follow."""
+    """A point on a path. `left` is the number of unusual outcomes that may still follow."""
 
     snapshot: Snapshot
     left: int
@@ -93,7 +93,7 @@ class _Walk:
         self.taken, self.states, self.faults = set[tuple[str, str]](), set[bytes](), set[str]()
 
     def take_paths(self, options: Struct, depth: int, limit: int) -> None:
-        """Walk every path with at most `limit` calls. 0 means no limit."""
+        """Walk every path of a run that may make `limit` model calls. If `limit` is 0, there is no limit."""
         problem, left = "Use 4, 6 and 1 to make 24", limit or None
         first = begin(self.strategy, problem, options, strategies=self.known, calls_left=left)
         self.taken.update(first.edges)
@@ -135,7 +135,7 @@ class _Walk:
     def _apply(
         self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event. Yield nothing if a reply unexpectedly does not fit its question."""
+        """Yield the point after an event, or nothing if a reply that should fit its question is refused."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

@@ -63,7 +63,7 @@ def _line(kind: str, part: Any) -> TableLine:
 
 
 def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
-    """Return the questions in `requests` by id, as recordings with empty answers."""
+    """Return a recording for each question in `requests`, by the question's id. The answers are still empty."""
     found = dict[str | None, Recording]()
     for request in requests:
         if isinstance(request.effect, Ask):
@@ -75,7 +75,7 @@ def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
 
 
 async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
-    """Check that a complete comparison asked every question in the recorded models.
+    """Check that a complete comparison used every line of its recorded models.
 
     If a limit ended one of the runs, the recordings may have unused lines, so nothing is checked.
 

@@ -52,7 +52,7 @@ def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Return a move that starts the same stage's body again. The move is an edge if `Stage.repeats` is set."""
+    """Return a move that repeats the current stage. The move is recorded as an edge if `Stage.repeats` is set."""
     return Move(state, None, _as_thoughts(thoughts))
 
 

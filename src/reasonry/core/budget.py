@@ -130,14 +130,14 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return a refusal if streaming replies with the usage `coming` exceed a limit of the budget."""
+        """Return a refusal if `coming`, the usage of streaming replies, takes the run over a limit."""
         for reason, limit, whole, count in self._limits():
             if count(self.spent + coming) > limit:
                 return Refusal(reason, f"the limit of {whole} was exceeded by a reply, which was cut off")
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield (reason, amount without `kept`, text, measuring function) for each limit on tokens or dollars."""
+        """Yield each token or dollar limit as (reason of a refusal, limit minus `kept`, text, function of a usage)."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens

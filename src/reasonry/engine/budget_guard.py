@@ -83,7 +83,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return a refusal if a limit forbids another call. `kept` defaults to the `closing_reserve` of the run."""
+    """Return a refusal if a limit forbids another call while the usage `kept` is reserved for closing the run."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
@@ -146,7 +146,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return the question. Its token limit is lowered if the budget leaves fewer tokens for each reply."""
+        """Return the question. If the budget leaves too few tokens for each reply, lower the question's token limit."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -174,7 +174,7 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens are left for each reply. `own_tokens` are already reserved for this question.
+        """Return how many tokens are left for each reply. This question's reserved tokens (`own_tokens`) count as left.
 
         Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """

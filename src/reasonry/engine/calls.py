@@ -68,7 +68,7 @@ LAST_S = 0.1
 
 
 class Sent(Struct, frozen=True):
-    """The result of one request: `came` is its answers or its error, and `spent` is the usage of each sample."""
+    """The result of one request: the answers or the error (`came`), and the usage of each sample (`spent`)."""
 
     came: Sequence[Answered] | BaseException
     spent: Sequence[Usage]
@@ -336,7 +336,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow a call. `held` keeps its place in a limit that processes share."""
+        """Wait until the rate limits allow a call. Closing `held` frees the call's place in a shared limit."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)

@@ -61,7 +61,7 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Record answers. Return a document like that of `start`, with newly refuted thoughts as `refuted`.
+        """Record answers. Return the run's state in the format of `start`; `refuted` lists newly refuted thoughts.
 
         Args:
             answers: {id: answer}, or another shape that `read_answers` accepts. An answer is text, or data that fits
@@ -108,7 +108,7 @@ class Coach(Struct, frozen=True):
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question in full. For equal questions shown as one, `effect_id` may be their joined id.
+        """Return an open question in full. `effect_id` may also be the joined id of equal questions.
 
         Raises:
             NotFoundError: There is no such run.

@@ -193,7 +193,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End the run without a drive; see `Stopped`. If the run has already ended, this end replaces that end."""
+        """End the run without a drive; see `Stopped`. If the run has already ended, replace its termination."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -526,7 +526,7 @@ class Drive:
             self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _write_unwritten(self) -> None:
-        """Write the events that have arrived. Withdraw a recorded first call that was not sent."""
+        """Write the events that have arrived. If the first call was recorded but not sent, withdraw its entry."""
         withdrawn = [CallIntended(self.recorded, refused=True)] if self.recorded else []
         self.recorded = None
         async with self.writing:

@@ -23,7 +23,7 @@ MAX_QUESTION_CHARS: Final = 400_000
 
 
 class Fork(NamedTuple):
-    """The part of the run `run_id` that a new run copies, and the participants of the copied run.
+    """The events that a new run copies from the run `run_id`, and the participants of the run `run_id`.
 
     Attributes:
         reworded: Maps question ids to new texts. Questions that the run `run_id` itself has reworded are included.
@@ -65,7 +65,7 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the copied events of a fork into `run`, and return all entries. Between events, an ended run is resumed."""
+    """Fold a fork's copied events into `run`, and return all entries. If the run ends between events, resume it."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

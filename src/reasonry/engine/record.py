@@ -51,7 +51,7 @@ class Record:
             yield entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
-        """Map each effect id to the count of events before its result. Also return the count of all events.
+        """Return how many copyable events precede each effect's result, by effect id, and how many there are in all.
 
         If a fork copies only the events before an answer, the fork asks the question again.
         """

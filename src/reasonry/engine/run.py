@@ -228,7 +228,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event, append its entry to `events`, and return its step. `step` may be the result of `step_after`.
+        """Fold an event, append its entry to `events`, and return its step. Pass `step` if `step_after` computed it.
 
         Raises:
             ConflictError: The event does not fit the run. The run is unchanged.
@@ -336,7 +336,7 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Count recorded calls without an answer as lost, except for `cut` calls that are already counted."""
+        """Count recorded calls without an answer as lost, except for `cut` calls, which the usage already includes."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
@@ -357,7 +357,7 @@ class Run:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect as views show it. Its `about` begins with the `about` of each enclosing effect."""
+    """Return an effect as views show it. The `about` texts of enclosing effects precede the effect's own `about`."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around, inside, path = list[Any](), snapshot.pending, pending.id
@@ -400,7 +400,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
-    """Fold the entries after `Begun` into `run`, and yield all requests in order. Answers are read again."""
+    """Fold the entries after `Begun` into `run`, and yield all requests in order. Recorded readings are ignored."""
     yield from run.open_effects
     for entry in entries:
         if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
@@ -481,7 +481,7 @@ def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> P
 
 
 class PromptLog:
-    """Strips the prefix that each prompt of a run shares with an earlier prompt, or restores the prefix.
+    """Shortens each prompt of a run by the prefix shared with an earlier prompt, or restores shortened prompts.
 
     Prompts must come in the order asked. The earlier prompt is the previous prompt of the same inner run (`e4/e2` is in
     the inner run `e4`). For the first prompt of an inner run, it is the previous prompt of the whole run.

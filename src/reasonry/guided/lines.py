@@ -225,7 +225,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield `branch` and its ancestor lines. An ancestor counts up to the thought where its child branch begins.
+    """Yield `branch` with None, then each ancestor with the number of the thought where its child branch begins.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.

@@ -362,7 +362,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether a thought belongs to the branch of the latest thought. The thought names stages, but no line.
+        """Whether a thought that names stages but no line belongs to the branch of the latest thought.
 
         The number of the thought must be the branch's next number, or the main line must not have a shorter path to the
         stages. Also, a stage on the path may compare branches only if it has a field `score` and so values its branch.
@@ -385,7 +385,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _default_branching_thought(self) -> ThoughtRow | None:
-        """Return the latest thought of the line from which a new branch begins by default. None if there is none.
+        """Choose the line where a new branch begins by default. Return the latest thought of this line, if any.
 
         Try the latest thought's line and then the ancestors of this line, until a line permits the named stages. So
         several new branches begin at the same thought. If no line permits the stages, the latest thought's line counts.
@@ -482,7 +482,7 @@ def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[st
 
 
 def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
-    """Return `head`, with the guidance for its stage and its next stages marked as sent."""
+    """Mark the guidance for the current stage and the next stages as sent, and return the new state."""
     if head.stage not in strategy.by_name:
         return head
     return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))

@@ -65,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session id that a call means, if any. An unknown id means the session that it started."""
+        """Return the session id that a call means. After thought 1, an unknown id means the session begun for it."""
         named = call.session_id
         if named is None:
             return None

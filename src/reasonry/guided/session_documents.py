@@ -49,7 +49,7 @@ def reply_document(result: TurnResult) -> Document:
 
 
 def _stage_part(result: TurnResult) -> Document:
-    """Return the reply members that describe the thought's stage. They repeat guidance if `result.recalls` is set."""
+    """Return the reply members about the thought's stage. If `result.recalls` is set, repeat guidance given before."""
     strategy, record, earlier = result.strategy, result.placed.record, result.earlier
     line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
@@ -92,7 +92,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return the document members that show thoughts of a session. The session has `there` thoughts in all."""
+    """Return the document members that show thoughts of a session. `there` is the session's number of thoughts."""
     shown = list[ShownThought]()
     for thought in thoughts:
         of = decode_record(thought)

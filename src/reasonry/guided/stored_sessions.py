@@ -111,7 +111,7 @@ class StoredSessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def find_guided_id(self, text: str) -> str:
-        """Find a session's id for an agent, see `find_id`. If there is none, return `text`."""
+        """Return the session id that an agent means by `text`, see `find_id`. If there is no session, return `text`."""
         with contextlib.suppress(NotFoundError):
             return await self.find_id(text, guided=True)
         return text

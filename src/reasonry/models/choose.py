@@ -213,7 +213,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Raise UsageError if a model that only a record names would start a program or receive the API key.
+    """Raise UsageError if only a run's record names the model, and the model would run a program or get the API key.
 
     Other users can write records.
     """

@@ -278,7 +278,7 @@ _depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
 
 
 def enter_nested(header: str | None) -> None:
-    """Record how many servers the current request has passed through. Requests to models report this count.
+    """Store how many servers the current request has passed through, for `nesting_header`.
 
     Raises:
         UsageError: The request has passed through too many servers.

@@ -142,7 +142,7 @@ def request_body(
 
 
 def with_tools(ask: Ask, dialect: Dialect) -> Ask:
-    """Adapt a question to the server: its tools become parameters, or are described in the prompt.
+    """Pass a question's tools as request parameters if the server accepts them, or else describe them in the prompt.
 
     Each tool gets a name that providers accept. `card_named` finds the tool again by this name.
     """
@@ -207,7 +207,7 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 class ReplyChoice(Struct):
-    """One choice of a reply, collected piece by piece. Each requested sample is a choice."""
+    """A choice of a reply, assembled piece by piece. A reply has one choice for each requested sample."""
 
     pieces: list[str] = []
     refusals: list[str] = []

@@ -212,12 +212,12 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
     @property
     def question(self) -> tuple[str, str, int]:
-        """The stage, the digest and the sample of the question."""
+        """The stage and the digest of the question, and the number of the sample."""
         return self.stage, self.digest, self.sample
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """A line of a recorded table that is not an answer; see `compare.recorded_table`."""
+    """A line of a recorded table other than an answer; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""
@@ -324,7 +324,7 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Count the used lines of each stage, for `left_over`; see `ScriptedModel.rewind`."""
+        """Count a resumed run's answered questions by stage, so that `left_over` leaves out their lines."""
         self._earlier = Counter(stage for stage, answered in asked if answered)
 
     @property

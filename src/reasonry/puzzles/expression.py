@@ -30,7 +30,7 @@ _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--(
 
 
 def plain_signs(text: str) -> str:
-    """Replace `×`, `÷`, `−` and similar signs with * / -, and brackets with parentheses."""
+    """Replace signs such as `×`, `÷` and `−` with plain `*`, `/` and `-`, and brackets with parentheses."""
     return text.translate(_SIGNS)
 
 

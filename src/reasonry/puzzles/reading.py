@@ -56,7 +56,7 @@ _TARGET_FIRST: Final = lazy_pattern(r"\s*(?:make|get|reach|obtain)\s+-?\d", re.A
 
 
 def read_puzzle(text: str) -> Puzzle | None:
-    """Read a puzzle in a sentence. If the text is not clearly a puzzle and nothing else, return None."""
+    """Read a puzzle in a sentence. If the text is unclear, or also says something else, return None."""
     return _read(text) if len(text) <= MAX_PUZZLE_CHARS else None
 
 

@@ -71,7 +71,7 @@ def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
-    """Yield each number that makes the target with `value`, the operation, and whether `value` comes first."""
+    """Yield each way to make the target from `value`: the other number, the sign, and whether `value` comes first."""
     yield target - value, "+", False
     yield target + value, "-", False
     yield value - target, "-", True

@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Build one of the equal `terms` from the numbers left. Return the new position, or None and a fault."""
+    """Build the first term that the numbers left allow. Return the position after this step, or None and a fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -174,7 +174,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether `term` repeats the earlier term `made`: the values are equal, and so are the parts or numbers."""
+    """Whether `term` repeats `made`: both have the same value, and either the same two parts or the same numbers."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 

@@ -166,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Read YAML, which an earlier design used, from the last fence of a text. Without a fence, read the whole text."""
+    """Read YAML from the last fence of a text or, if the text has no fence, from the whole text."""
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)

@@ -118,7 +118,7 @@ def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
 
 
 def _final_message(text: str) -> str:
-    """Return the message in the channel `final`. Without one, return a tool call unchanged, and "" for other text."""
+    """Return the message in the channel `final`, or else the whole text if it has a tool call, or else ""."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:

@@ -58,7 +58,7 @@ async def copy_store(
     salvage: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy the undamaged runs and sessions of a store, by default of all owners. Then verify the target.
+    """Copy a store's undamaged runs and sessions, or only the ones of `owner`. Then verify the target.
 
     Args:
         salvage: Whether the source is read without checks. If so, rows are rebuilt from journals. The report then lists
@@ -113,7 +113,7 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return a run whose row is rebuilt from its journal, and the old row."""
+    """Rebuild a run's row from the run's journal. Return the rebuilt run, and the old row for comparison."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
@@ -127,7 +127,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Rebuild a session's row from its run's journal. Return the session and the old row (None if not rebuilt)."""
+    """Rebuild a session's row from its run's journal, if possible. Return the session, and the replaced row or None."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

@@ -73,7 +73,7 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
 
 
 class _Pulse(NamedTuple):
-    """A task that renews leases on an event loop, and the ids of the runs."""
+    """A task that renews the leases of runs on an event loop, and the ids of these runs."""
 
     task: asyncio.Task[None]
     runs: set[str]
@@ -103,7 +103,7 @@ class Leases:
 
     @property
     def holds_any(self) -> bool:
-        """Whether this store object holds or has taken any lease."""
+        """Whether this store object has any lease, or is just taking one."""
         return bool(self._held or self.taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
@@ -276,7 +276,7 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return the earliest and the latest end, in milliseconds, that a valid lease can have.
+    """Return two times in milliseconds. A valid lease ends after the first, and not later than the second.
 
     A lease with a later end shows that the clock was set back. It can be taken, but its holder does not count as dead.
     """

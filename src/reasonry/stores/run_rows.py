@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether the last line noted here is still in the store: in `lines`, or not later than `after`."""
+        """Whether `lines` contains the last noted line. True also if this line is not later than `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -205,7 +205,7 @@ def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
 
 
 def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
-    """Return everything stored about a run. Raises like `lines`."""
+    """Return everything stored about a run. The errors are the same as in `lines`."""
     stored = _find(tx, run_id, lock=lock)
     request = tx.execute(sql.REQUEST_OF_RUN, (stored.key,)).fetchone()
     return WholeRun(run(tx, run_id), tuple(_lines(tx, stored)), request and RequestKey(*request))

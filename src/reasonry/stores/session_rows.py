@@ -228,7 +228,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
-    """Record how a run used its session, and add the new thoughts. If the session is not the run's, do nothing."""
+    """Update a session that a run used, and add the new thoughts. Do nothing unless the run owns the session."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")

@@ -33,7 +33,7 @@ RUNS = 1 << 62
 
 
 class TextIndex(NamedTuple):
-    """The SQL that searches texts with a trigram index. A part is the text to search for."""
+    """The SQL that searches texts with a trigram index. The text to search for is called the part."""
 
     tables: str
     """The tables to read, which include `searchable t`."""
@@ -152,7 +152,7 @@ def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
 
 
 def place(key: int, seq: int) -> int:
-    """Combine the `key` of a run or session and a `seq` into the place of a line or thought."""
+    """Return the place of a line or thought: the `key` of its run or session, combined with its `seq`."""
     return key << PLACE_BITS | seq
 
 

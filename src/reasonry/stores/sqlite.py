@@ -57,7 +57,7 @@ class MemoryDatabase(Database):
         self._closed = False
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
-        """See `Database`. Reads work the same way."""
+        """See `Database`. `read` is the same method."""
         with self._lock:
             if self._closed:
                 raise StoreError("the store memory is closed")
@@ -306,5 +306,5 @@ def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
-    """Verify the file `draft` and return the findings. The findings call the file `name`."""
+    """Verify the file `draft` and return the findings. In the findings, the file is called `name`."""
     return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]

@@ -88,7 +88,7 @@ def _parts(whole: Whole) -> Sequence[Any]:
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
-    """Return the counts of a store's content, together with `size` and `free`, which are bytes."""
+    """Count the content of a store. Return the counts together with the given size and free space, in bytes."""
     tallies, totals = list[Tally](), dict[str, int]()
     for kind, part in PARTS.items():
         found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=part))

@@ -167,7 +167,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the comparison ended without a winner among the caller's candidates."""
+        """Whether several of the caller's candidates can still win, and the comparison ended without any ratings."""
         is_over = bool(self.ranking) or self.options.judge == "off"
         is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
         return is_over and is_open and not any(verdict.ratings for verdict in self.verdicts)
@@ -326,7 +326,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
-    """Return a sentence with the judge's last reason to prefer the draft `chosen`, or "" if there is none."""
+    """Return a sentence with the judge's latest reason for preferring `chosen`, or "" if the judge gave none."""
     for each in reversed(verdicts):
         reason = quote(each.reason, before="")
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:

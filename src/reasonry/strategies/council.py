@@ -77,7 +77,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def ranking(self) -> list[tuple[Group, float]]:
-        """The groups of equal answers with scores, best first. A score is the mean share of rivals ranked lower."""
+        """The groups of equal answers with their Borda scores, best first."""
         shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
         return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
 
@@ -129,7 +129,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the numbers of the answers that the member `seat` rates, in the order for this member."""
+    """Return the numbers of the other members' answers, in the order in which the member `seat` sees them."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:

@@ -32,7 +32,7 @@ def answer(s: State) -> Body:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer in a reply. Without a verifier, an unmarked reply is the answer as a whole."""
+    """Read the answer in a reply. With `verify` off, a reply without a marked answer is itself the answer."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"

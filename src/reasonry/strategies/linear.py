@@ -203,7 +203,7 @@ def think(s: State) -> Body:
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a reply that says how to continue. The reply may name only one thought, and this thought must exist."""
+    """Read a reply that says how to continue. Refuse the reply if it names several thoughts or an unknown thought."""
     reading = read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading

@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. If there is none, return `fault` or report the missing mark."""
+    """Read the marked solution. If there is none, report the missing mark, or `fault` if the reply has JSON."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found

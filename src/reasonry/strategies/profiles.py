@@ -139,7 +139,7 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """Settle the answer: the joined results if `joins` is set, otherwise the reply to a question."""
+        """Settle the answer. If `joins` is set, try the joined results before asking the model."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)

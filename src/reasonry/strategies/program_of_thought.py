@@ -155,7 +155,7 @@ def select(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Choose the best output so far. If there is none and a repair has failed, ask for the answer."""
+    """Choose the best output so far. If there is none even after a repair, ask the model for the answer."""
     can_ask = s.round > 1 and any(draft.steps for draft in s.last)
     return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
 

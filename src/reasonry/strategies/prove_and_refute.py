@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim by a run, by arithmetic or by the verifier. If none decides, return `claim` unchanged."""
+    """Settle a claim if its thought is in `ran`, or if arithmetic or the verifier decides. Otherwise, leave it open."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)

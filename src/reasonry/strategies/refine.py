@@ -87,7 +87,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the proved draft or, if there is none, the newest draft of the first candidate."""
+        """The best draft so far: the proved draft, or else the newest draft in the best group of `ranking`."""
         if self.proved or not (ranking := self.ranking):
             return super().best
         return self.newest(ranking[0])

@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read the reply to a question: a path with a marked answer, or the groups of a judge."""
+    """Read a reply: a path with a marked answer or, from the judge, the groups of equal answers."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])

@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register a run whose processes died. During its last attempt, this process drives no other such run.
+    """Register a run whose processes died. While a process makes the last attempt at one such run, it drives no other.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

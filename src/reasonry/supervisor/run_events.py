@@ -82,7 +82,7 @@ class Follower:
         """The folded run. None before the first line, and from the first line that does not fit the strategy."""
 
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
-        """Return the events after the position `seq`. If there is a feed, stop after its last line.
+        """Return the events after the position `seq`. With a `feed`, return no events after the feed's last line.
 
         Raises:
             NotFoundError: There is no such run.
@@ -312,6 +312,6 @@ class FeedReader:
             yield event
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
-        """Yield and remove the queued events that precede line `after` + 1 of the journal."""
+        """Yield and remove the queued events that came before the journal line right after position `after`."""
         while self.passing and self.passing[0][0] <= after:
             yield self.passing.popleft()[1]

@@ -335,7 +335,7 @@ class Supervisor:
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a client that waits for a run. If `leaves` is False, the last disconnect cancels the run."""
+        """Count a client that waits for a run. If the last client disconnects and `leaves` is False, cancel the run."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):

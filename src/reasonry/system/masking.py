@@ -77,7 +77,7 @@ class Secrets:
                 self._keep_certain(value)
 
     def keep_headers(self, headers: Mapping[str, str]) -> None:
-        """Register as secrets the values of HTTP headers whose names suggest a key. Of `Bearer x`, register `x`."""
+        """Register the values of HTTP headers whose names suggest a key, without a scheme such as `Bearer`."""
         for name, value in headers.items():
             if any(word in name.casefold() for word in _HEADERS) and value.strip():
                 self._keep_certain(value.split()[-1])

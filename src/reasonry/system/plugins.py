@@ -115,7 +115,7 @@ class Plugins:
         return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the full name of the plugin that matches `name`. Without a single match, return `name` itself."""
+        """Return the full name of the plugin that matches `name`. If none or several match, return `name` itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:

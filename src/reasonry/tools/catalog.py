@@ -50,7 +50,7 @@ class Catalog:
 
 
 class CallersTool:
-    """A placeholder for a tool that only the caller can run. The engine leaves the calls of such a tool open."""
+    """A placeholder for a tool that only the caller can run. The engine leaves the tool's calls to the caller."""
 
     def __init__(self, card: ToolCard) -> None:
         self.card = card

@@ -240,7 +240,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the paths that a program and the `python3` beside it need."""
+    """Return the paths that the sandbox must show, so that a program and the `python3` in its folder can run."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

@@ -108,13 +108,13 @@ class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_claim(claim: Any) -> tuple[list[str], str]:
-    """Read a claim: an object with the members of `_Claim`, its JSON text, or SMT-LIB2 text with `(prove TERM)`.
+    """Read a claim: an object like `_Claim`, the JSON text of such an object, or SMT-LIB2 text with `(prove TERM)`.
 
     Returns:
         The commands that declare symbols and assert assumptions, and the term to prove.
 
     Raises:
-        UnreadableClaimError: The text has neither form, or contains a forbidden command.
+        UnreadableClaimError: The claim has none of these forms, is too long, or contains a forbidden command.
     """
     grounds: list[str] = []
     claims: list[str] = []

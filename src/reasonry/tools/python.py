@@ -97,7 +97,7 @@ class PythonTool:
 
 
 async def call_anywhere(name: str, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """Call a function and return its result. Any function but a coroutine function runs in a thread."""
+    """Call a function and return its result. Await a coroutine function. Run any other function in a thread."""
     called = getattr(function, "__call__", None)  # noqa: B004
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(*values, **named)

@@ -134,7 +134,7 @@ class JsonSchemaVerifier:
 
 
 class TypeVerifier:
-    """Checks an output against a type. The run's own verifier checks all other candidates.
+    """Checks an output against a type, and leaves all other candidates to the run's own verifier.
 
     Args:
         kind: A type, as in the argument `output_type` of `solve`.

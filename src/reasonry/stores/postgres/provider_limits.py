@@ -58,7 +58,7 @@ class ProviderLimits:
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Store the limits. Return each limit that was combined with another limit of active workers."""
+        """Store the limits. Return the stored limit of each provider for which active workers use a different limit."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -114,7 +114,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Store the lower of a new limit and the active workers' limit. Return it if the two limits differ."""
+    """Store the lower of a new limit and the active workers' limit. Return the stored limit if the two differ."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):

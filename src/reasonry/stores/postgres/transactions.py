@@ -166,7 +166,7 @@ class PostgresDatabase(Database):
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """See `Database`. Only each run or session by itself is a snapshot of one moment."""
+        """See `Database`. Each run or session is a snapshot of one moment, but the whole backup is not."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:

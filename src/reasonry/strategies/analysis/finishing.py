@@ -168,7 +168,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 
 def _propose(state: State, text: str) -> State:
-    """Set the answer. If an earlier reply was unreadable, mark the answer as unchecked."""
+    """Set the answer. If the decision or the synthesis was unreadable, mark the answer as unchecked."""
     final = state.final.propose(text)
     return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
 
@@ -228,7 +228,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Go to the focused value if one is wanted, otherwise to the synthesis. Only one question is left."""
+    """Spend the only question left on the focused value, if one is wanted, otherwise on the synthesis."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")

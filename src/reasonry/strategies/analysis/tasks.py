@@ -272,7 +272,7 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Add the result in `brought` to the task. If a checker was called, ignore the model's own verdict."""
+    """Add the result in `brought` to the task. Add the model's own verdict too, unless a checker was called."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
@@ -309,7 +309,7 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read the model's reply in the reply form of the task's resource."""
+    """Read the model's reply for a task. The resource of the task determines the form of the reply."""
     form = REPLIES[ask.facts["resource"]][state.options.judge_own_results]
     reading = read_form(replies[-1], form)
     if isinstance(reading, Unreadable):

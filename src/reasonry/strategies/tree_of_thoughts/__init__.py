@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether only one new thought is left, and needs no score, since it has no rival."""
+    """Whether the only new thought left needs no score, because it has no rival."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False

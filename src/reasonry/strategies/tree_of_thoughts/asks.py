@@ -191,7 +191,7 @@ def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[floa
 
 
 def ask_for_answer(s: State, last: str) -> Ask:
-    """Build the question that asks for the answer, and that shows the path to the node `last`."""
+    """Build the question that asks for the answer of the path to the node `last`."""
     path = s.texts(last)
     return Ask(
         _so_far(s.problem, path),

@@ -77,7 +77,7 @@ def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
 
 
 def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
-    """Keep at most `beam_width` nodes of the frontier, the best ones, in their order. On a tie, keep the older node.
+    """Trim the frontier to its `beam_width` best nodes, without reordering. On a tie, the older node stays.
 
     Args:
         ages: The ids of the tree's nodes, oldest first.
@@ -119,7 +119,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the best expandable nodes of the level nearest the root. They are expanded if the frontier is empty.
+    """Return the nodes to expand once the frontier is empty: the best expandable nodes of the level nearest the root.
 
     Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
     refuted node are excluded.
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute or reopen each node whose steps are all refuted. Return the state and the reopened nodes."""
+    """Refute nodes whose steps are all refuted, if no retry is left. Return the state and the nodes to reopen."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)

@@ -24,7 +24,7 @@ from .settings import Common, run_async
 
 
 class _Part(NamedTuple):
-    """The result of checking a part, such as the store or an agent. `remedy` is empty if the part has no fault."""
+    """The state of a checked item, such as the store or an agent. `remedy` is empty if the item has no fault."""
 
     part: str
     state: str

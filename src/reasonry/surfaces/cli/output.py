@@ -232,7 +232,7 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return a table column for each row key in `names`. Values wrap in every column but the first."""
+    """Return table columns that show these keys of each row. Long values wrap, except in the first column."""
     first, *others = names
     wrapping = [Column(name.upper(), name, narrowest=8, wraps=True) for name in others]
     return [Column(first.upper(), first), *wrapping]

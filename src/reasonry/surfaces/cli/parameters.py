@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a value that is not a number, such as `1h`. The message may suggest a number to use."""
+    """Build the error for a text, such as `1h`, in place of a number. The message may suggest a number."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
@@ -137,7 +137,7 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Read the file in each STRATEGY.STAGE=FILE. Map each STRATEGY.STAGE to the text of its file."""
+    """Parse texts of the form STRATEGY.STAGE=FILE. Map each STRATEGY.STAGE to the text in FILE."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 
@@ -229,5 +229,5 @@ class RunChoice(Filters):
     reason: str | None = None
 
     def read(self) -> dict[str, Any]:
-        """Return the filters by name, including the filters of `Filters`."""
+        """Return the filters by name: the inherited filters, `status`, `outcome` and `reason`."""
         return {**super().read(), "status": self.status, "outcome": self.outcome, "reason": self.reason}

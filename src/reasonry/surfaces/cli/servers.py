@@ -1,4 +1,4 @@
-"""`reasonry mcp`, `serve` and `worker`: the processes that serve MCP to an agent, serve HTTP, and drive queued jobs."""
+"""`reasonry mcp` serves MCP to an agent, `reasonry serve` serves HTTP, and `reasonry worker` drives queued jobs."""
 
 import asyncio
 import os

@@ -267,7 +267,7 @@ def think(
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yield arguments as command-line options, such as `--stage plan`. The value None yields `no --stage`."""
+    """Yield each argument as a command-line option, such as `--stage plan`, or `no --stage` if the value is None."""
     for name, value in arguments.items():
         option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
         text = ",".join(value) if isinstance(value, list) else str(value)

@@ -114,7 +114,7 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Print the list `name` in the document that `work` returns. If the list is empty, print `none`."""
+        """Show the list called `name` in the document that `work` returns. `none` is the note for an empty list."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none

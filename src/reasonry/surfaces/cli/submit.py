@@ -44,7 +44,7 @@ PATIENCE_S: Final = 60
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a file of problems. Members that the line omits default to the options of the command."""
+    """One problem, as a line of a file. The command's options apply if the line does not override them."""
 
     problem: str
     id: ProblemId | None = None

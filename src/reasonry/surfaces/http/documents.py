@@ -121,7 +121,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Read the query parameters of a request into a Struct. A member of the Struct may also be a path parameter.
+    """Convert a request's query parameters, and any path parameters that are members of `form`, to a Struct.
 
     Raises:
         UsageError: A parameter is unknown, repeated, or of the wrong type.
@@ -199,7 +199,7 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
 
 
 def error_body(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of an error. The document hides the path of the store's file."""
+    """Return the document that describes an error, without the path of the store's file."""
     document = error_document(error)
     shown = document["error"]
     if isinstance(error, StoreError) and (path := shown.pop("path", None)):

@@ -35,7 +35,7 @@ class Health:
         await asyncio.gather(self.reads.watch(), self.writes.watch())
 
     def answering(self, method: str) -> Answering:
-        """Return `reads` for a GET or HEAD request, and `writes` for any other method."""
+        """Return the attribute `reads` for the method GET or HEAD, and the attribute `writes` for any other method."""
         return self.reads if method in ("GET", "HEAD") else self.writes
 
     async def _read(self) -> None:
@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering. The block calls the yielded function to turn this off.
+        """Abort the `with` block if the store stops answering, unless the block has called the yielded function.
 
         Raises:
             StoreError: The block was aborted.

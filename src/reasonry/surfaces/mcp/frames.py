@@ -113,7 +113,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:
-    """Return the error for a message that cannot be decoded, with the message's id and method if readable."""
+    """Build the error for a message that was not decoded. Include the message's id and method if they can be read."""
     found: dict[bytes, Any] = {}
     depth = 0
     for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):
@@ -139,7 +139,7 @@ def is_id(value: Any) -> bool:
 
 
 def result(id: Any, encoded: bytes) -> bytes:
-    """Return the line of a reply whose result is already encoded as JSON."""
+    """Return the line of a reply. `encoded` is the result in JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
 
 

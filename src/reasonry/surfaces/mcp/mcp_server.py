@@ -79,7 +79,7 @@ class PromptParams(Struct, frozen=True):
 def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
-    """Return a copy of the context that records the capabilities of the client."""
+    """Copy the context, and record the client's capabilities in the copy."""
     elicitation, extensions = capabilities.get("elicitation"), capabilities.get("extensions")
     extensions = extensions if isinstance(extensions, dict) else {}
     pages = extensions.get(PAGES)
@@ -169,7 +169,7 @@ class McpServer:
         return {"tools": [tool.listing(shows_pages=context.shows_pages) for tool in self.tools.values()]}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
-        """List every strategy and the latest sessions. If the client can show pages, also list the page of `show`."""
+        """List all strategies, the latest sessions and, if the client can show pages, the page for the tool `show`."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {

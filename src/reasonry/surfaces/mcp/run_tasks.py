@@ -128,7 +128,7 @@ class RunTasks:
         return run_id
 
     async def _attend(self, run_id: str) -> None:
-        """Drive an idle task, unless the supervisor of the process drives the tasks."""
+        """Drive a task that is not yet driven. If the supervisor of the process drives the tasks, do nothing."""
         if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
                 await self.supervisor.take_up(run_id)

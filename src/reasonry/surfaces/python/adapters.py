@@ -29,7 +29,7 @@ def openai_tool(tool: ThinkingTool) -> Document:
 
 
 async def answer_openai(tool: ThinkingTool, call: Any) -> Document:
-    """Perform a call from a message's `tool_calls`. Return the message with the tool's reply."""
+    """Perform one of the `tool_calls` in a message. Return the tool's reply as a new message."""
     document, _ = await _perform(tool, call.function.arguments)
     return {"role": "tool", "tool_call_id": call.id, "content": json.dumps(document)}
 

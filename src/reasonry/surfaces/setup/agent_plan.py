@@ -112,7 +112,7 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
 
 
 def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
-    """Infer from the file's backup whether a setup, not the user, created the file."""
+    """Whether a setup created the file: the file has no backup, or the backup already has Reasonry's entry."""
     backup = read_config(backup_of(path))
     return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 

@@ -113,7 +113,7 @@ class Machine(Struct, frozen=True):
             raise UsageError(message) from None
 
     def folders(self) -> dict[str, Path]:
-        """Return the folder for each variable, such as `{home}`, in the paths of `agents.toml`."""
+        """Map variable names, such as `home`, to folders. The paths in `agents.toml` contain these variables."""
         home, names = self.home, ("XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
         paths = {name: Path(self.environ.get(name, "").strip()) for name in names}
         absolute = {name: path for name, path in paths.items() if path.is_absolute()}
@@ -148,7 +148,7 @@ class Machine(Struct, frozen=True):
         return self.find(agent.skills) if agent.skills else None
 
     def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-        """Yield each possible path, and whether the path qualifies even if nothing exists there."""
+        """Yield each possible path, and whether `find` may choose the path without a file there."""
         folders = self.folders()
         for place in places:
             folder, _, path = place.partition("/")

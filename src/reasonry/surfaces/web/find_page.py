@@ -39,7 +39,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run in its current state. New events follow the page's `position` in the journal."""
+    """Return the page of a run in its current state. The page covers the journal up to the page's `position`."""
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)

@@ -144,7 +144,7 @@ class PageCuts(Struct):
 
 
 class DrawnCounts(Struct, kw_only=True):
-    """How many samples were drawn, how many an early majority saved, and how certain the vote is."""
+    """How many samples were drawn, how many were not needed, and how certain the vote is."""
 
     samples_used: int = 0
     samples_saved: int = 0
@@ -210,7 +210,7 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
-    """Mark the nodes that lead to the node `last` as `on_path`. The node `last` gets the state `end`."""
+    """Mark the nodes between the root and the node `last` as `on_path`, then set the state of `last` to `end`."""
     waiting = [last]
     while waiting:
         node = nodes[waiting.pop()]

@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result. Add the numbers of the thoughts it names to the labels of their nodes."""
+        """Return the reason for the result, and add the numbers of the named thoughts to the labels of their nodes."""
         why = self.reason
         if why is None:
             return None
@@ -219,7 +219,7 @@ class _Maker:
         }
 
     def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
-        """Extend a node's time span to cover an effect. Return the effect's own times and its member `reused`."""
+        """Extend a node's time span to cover an effect. Return the times of the effect, and whether it was `reused`."""
         effect, last = self.effects.get(effect_id), self.last.get(effect_id)
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)

@@ -218,7 +218,7 @@ class Completion(Struct):
 async def begin(
     context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Start a run for a request. A repeated request, or a request with tool results, gets its earlier run.
+    """Start a run for a request. If the request is repeated or brings tool results, use the existing run instead.
 
     Args:
         form: The type of the request's body.

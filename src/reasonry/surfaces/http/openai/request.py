@@ -101,7 +101,7 @@ def read_call_id(text: str, field: str) -> CallId:
 
 
 def unknown_call(text: str, field: str) -> UsageError:
-    """Return the error for a tool call whose result no run is waiting for."""
+    """Return the error for a tool result that no run is waiting for. `text` is the id of the tool call."""
     return UsageError(
         f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
         field=field,
@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield a pair of message and text to quote for each message text, tool call and tool result."""
+    """Yield pairs of a message and a text to quote from it: the message's own text, a tool call, or a tool result."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions of which the answer must call one. The list is empty unless `tool_choice` forces a call."""
+        """If `tool_choice` forces a call, the functions that the answer may call. Otherwise, an empty list."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         return [tool.function for tool in self.tools if choice == "required" or tool.function.name == named]

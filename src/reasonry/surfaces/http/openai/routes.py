@@ -166,7 +166,7 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return a response without output, which repeats fields of the request. `name` is `Completion.name`."""
+    """Return a response that has no output yet and repeats fields of the request. `name` is its id without `resp_`."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
@@ -274,7 +274,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request. `read` and `written` are the API's words for input and output tokens."""
+    """Return the usage of a request. `read` is the API's name for input (such as `prompt`), `written` for output."""
     used = completion.usage
     thought = used.output_tokens - estimate_tokens(completion.answer)
     return {
@@ -334,7 +334,7 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
 
 
 async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
-    """Replace a reference to an item of an earlier response by that item. Return any other item unchanged.
+    """If `item` refers to an item of an earlier response, return the earlier item. Otherwise, return `item` itself.
 
     Raises:
         UsageError: The item of the earlier response does not exist.
