@@ -492,7 +492,7 @@ state. `same`: the store had the same state. `differs`: the store has something 
 
 
 class Tally(Struct, frozen=True):
-    """The count of an owner's runs or sessions that have the same status."""
+    """How many of an owner's runs or sessions have a certain status."""
 
     kind: WholeKind
     owner: str

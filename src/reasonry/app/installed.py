@@ -32,7 +32,7 @@ def installed_strategies() -> Registry:
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
-    """Return the registry together with the strategies in a folder's tables (`*.toml`, `*.json`).
+    """Return `registry` extended with the strategies in the `*.toml` and `*.json` files of a folder.
 
     A strategy that equals a strategy in the registry is skipped, since an exported mapping contains all strategies.
 

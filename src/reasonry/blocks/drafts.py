@@ -276,7 +276,7 @@ def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
-    """Build the thought that lists drafts by the beginnings of their answers."""
+    """Build the thought that lists drafts. Each draft is shown as the beginning of its answer."""
     lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 

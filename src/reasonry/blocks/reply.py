@@ -86,7 +86,7 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 
 
 def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
-    """Yield the list entries that were not left out of a reply, each with its original number in the reply."""
+    """Yield each entry that the reader kept of a reply's list, with the entry's number in the reply."""
     left_out = ask.facts.get(_LEFT_OUT, ())
     return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 

@@ -77,7 +77,7 @@ def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return a candidate's Borda score: the mean share of its rivals that are rated lower. A tie counts half."""
+    """Return a candidate's Borda score: the share of rivals rated lower, as a mean over verdicts. A tie counts half."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:

@@ -84,7 +84,7 @@ def check_items(items: Sequence[Item], spec: str) -> None:
 
 
 def says_the_same(item: Item, answer: str) -> bool:
-    """The judge `exact`: whether an answer means the right answer. Case, unit names and number formats are ignored."""
+    """The judge `exact`: whether an answer equals the right answer, apart from case, unit names and number formats."""
     return agree(normalise(item.expected or ""), normalise(answer))
 
 

@@ -174,7 +174,7 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens are left for each reply. This question's reserved tokens (`own_tokens`) count as left.
+        """Return how many tokens each reply may use. `own_tokens`, reserved for this question before, are available.
 
         Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """

@@ -278,7 +278,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
-        """Choose the session that fits the call best. The branch counts most, then the estimate, then the strategy."""
+        """Choose the session that fits the call best: by its branch, then its total of thoughts, then its strategy."""
         call = self.call
         best = max(
             found,

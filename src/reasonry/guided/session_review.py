@@ -75,7 +75,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether `branch` is the line of the thought `revised`, or branches off this line at this thought or later."""
+    """Whether `branch` has the thought `revised`, or leaves that thought's line at the thought or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 

@@ -90,7 +90,7 @@ def without_thinking(text: str) -> str:
 
 
 def balances(text: str) -> bool:
-    """Whether all tags of thinking outside quotes are paired."""
+    """Whether every thinking tag has its partner. Tags inside quotes are ignored."""
     tags = [*_TAG.finditer(blank_quotes(text))]
     return _find_unopened(tags) is None and 2 * sum(map(_closes, tags)) == len(tags)
 

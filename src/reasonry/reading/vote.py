@@ -130,7 +130,7 @@ def options_in(problem: str) -> dict[str, str]:
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """If an answer names an option, return the key of the option's letter. Otherwise, return `key` unchanged."""
+    """If the answer with the key `key` names an option, return the key of the option's letter. Otherwise, return `key`."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -144,7 +144,7 @@ def says_the_same(text: str, answer: str) -> bool:
 
 
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
-    """Count the votes for each answer. Answers with more votes come first, and rule 2 decides ties.
+    """Count the votes for each answer. Answers with more votes come first. Ties are decided by rule 2 above.
 
     `answers` are in the order of sampling. `options` maps letters to the problem's options. A number without a unit
     counts for the first answer with the same number. An answer without a unit takes the first unit that a vote states.

@@ -286,7 +286,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
 
 def as_verifier(value: Any) -> Verifier:
-    """Turn a callable into a verifier; see `CallableVerifier`. Return an object with `verify` unchanged.
+    """Turn a callable into a verifier; see `CallableVerifier`. An object that has a method `verify` is a verifier already.
 
     Raises:
         UsageError: The object has no `verify` and is not callable.

@@ -141,7 +141,7 @@ class ThoughtLog:
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Queue a message, or drop it if the queue is full. None ends the log."""
+        """Queue a text for the log, or drop the text if the queue is full. None ends the log."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 
