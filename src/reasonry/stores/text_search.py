@@ -104,7 +104,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Find the places of the texts that contain `part` with an index. None if no index applies or too many texts match."""
+    """Find by an index the places of texts that contain `part`. None if no index applies or too many texts match."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

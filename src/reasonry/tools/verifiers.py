@@ -286,7 +286,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
 
 def as_verifier(value: Any) -> Verifier:
-    """Turn a callable into a verifier; see `CallableVerifier`. An object that has a method `verify` is a verifier already.
+    """Turn a callable into a verifier; see `CallableVerifier`. An object with a method `verify` is returned as it is.
 
     Raises:
         UsageError: The object has no `verify` and is not callable.
