@@ -339,3 +339,9 @@ def test_samples_that_failed_are_counted_and_one_reply_is_one_models_answer() ->
         "3 of 3 samples drawn, 2 without an answer that could be read"
     )
     assert walked.conclusion.document["samples_failed"] == 2
+
+
+def test_the_answer_is_in_its_first_voters_words() -> None:
+    drawn = cycle(["__init__", "`__init__`", "main"])
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample(next(drawn))), {"samples": 6, **FULL})
+    assert (walked.conclusion.answer, votes(walked)) == ("__init__", [("__init__", 4), ("main", 2)])

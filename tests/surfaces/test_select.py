@@ -53,7 +53,7 @@ def test_a_verifier_sees_all_candidates_first_and_decides_alone_where_no_model_i
     assert document["warnings"] == [
         "2 candidates passed, and no judge compared them: the answer is one of them"
     ]
-    assert {WRONG.strip(), RIGHT.strip(), LONG.strip()} == {each["answer"] for each in document["drafts"]}
+    assert {WRONG, RIGHT, LONG} == {each["answer"] for each in document["drafts"]}
 
 
 def test_the_table_names_the_files_and_the_best_text_alone_is_on_standard_output(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ..core.type_schema import UNASKED, inlined_schema
 from ..puzzles.equations import false_equations
 from ..reading.form import read_form
 from ..reading.vote import agree, normalise, says_the_same
-from ..text import first_words, lazy_pattern
+from ..text import first_words, lazy_pattern, trim
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
@@ -53,7 +53,7 @@ class AnswerReply(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The answer as text."""
-        return str(self.answer).strip()
+        return trim(str(self.answer))
 
 
 class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class CheckReply(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The corrected answer as text. Empty if there is no correction."""
-        return "" if self.answer is None else str(self.answer).strip()
+        return "" if self.answer is None else trim(str(self.answer))
 
 
 class AnswerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,8 +16,8 @@ from ..core.effects import RunStrategy, Verify
 from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import IMPROVE, with_quoted
 from ..core.strategy import Field, Stage
-from ..reading.vote import tally, tidy
-from ..text import cut, first_words
+from ..reading.vote import tally
+from ..text import cut, first_words, trim
 from .answers import FinalAnswer
 from .programs import code_in, code_key
 
@@ -257,7 +257,7 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
     """Turn the result of an inner run into a draft."""
     if isinstance(brought, Failed):
         return Draft(number, status="lost", why=brought.message, code=brought.code)
-    answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
+    answer, steps = trim(brought.answer or ""), brought.document.get("steps")
     inside = drawn_parts(brought.document)
     if not answer:
         refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None
@@ -327,11 +327,9 @@ def drafts_document(
     """
     found = candidates(drafts) if groups is None else groups
     voices = {draft.number for draft in drafts if not draft.repairs}
-    sides = {number: tidy(each.draft.answer) for each in found for number in each.voters}
+    sides = {number: each.draft.answer for each in found for number in each.voters}
     return {
-        "votes": [
-            {"answer": tidy(each.draft.answer), "count": len(voices & {*each.voters})} for each in found
-        ],
+        "votes": [{"answer": each.draft.answer, "count": len(voices & {*each.voters})} for each in found],
         f"{noun}s": [_entry(draft, sides.get(draft.number), noun) for draft in drafts],
         f"{noun}s_used": len(drafts),
     }
@@ -341,7 +339,7 @@ def _entry(draft: Draft, side: str | None, noun: str) -> dict[str, Any]:
     entry = {
         "id": f"{noun}-{draft.number}",
         "number": draft.number,
-        "answer": tidy(draft.answer) or None,
+        "answer": draft.answer or None,
         "vote": side,
     }
     entry |= {"improves": draft.repairs} if draft.repairs else {}

@@ -151,7 +151,9 @@ def _is_cut(piece: str) -> bool:
     return is_quoted or (has_more and not piece.endswith(('"', "'", "”")))
 
 
-_decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 18 else float(digits))
+_decoder = json.JSONDecoder(
+    strict=False, parse_int=lambda digits: int(digits) if len(digits) <= 18 else float(digits)
+)
 
 
 def _clean(value: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..core.readings import AROUND, UNMARKED, Unreadable
-from ..text import lazy_pattern
+from ..text import lazy_pattern, trim
 from .thinking import balances, blank_quotes
 from .vote import agree, normalise, tidy
 
@@ -60,7 +60,11 @@ def find_marked(text: str) -> Marked | Unreadable:
     if isinstance(marks, Unreadable):
         return marks
     found = [(start, text[begin:end], stop) for start, begin, end, stop in marks]
-    filled = [(start, answer.strip(), stop) for start, answer, stop in found if not _is_placeholder(answer)]
+    filled = [
+        (start, trim(answer.removeprefix(" ")), stop)
+        for start, answer, stop in found
+        if not _is_placeholder(answer)
+    ]
     if not filled or any(not answer.strip() for _, answer, _ in found):
         return Unreadable(EMPTY if found else UNMARKED, is_unmarked=True)
     (start, _, stop), (_, last, _) = filled[0], filled[-1]
@@ -124,7 +128,7 @@ def strip_mark(text: str) -> str:
         return text
     start, begin, end, stop = marks[0]
     is_around = end < stop and not text[:start].strip() and not text[stop:].strip()
-    return text[begin:end].strip() if is_around else text
+    return trim(text[begin:end]) if is_around else text
 
 
 def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:

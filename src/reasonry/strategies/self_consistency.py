@@ -49,8 +49,8 @@ from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
 from ..reading import form
-from ..reading.vote import Vote, is_settled, options_in, tally, tidy
-from ..text import cut, lazy_pattern
+from ..reading.vote import Vote, is_settled, options_in, tally
+from ..text import cut, lazy_pattern, trim
 
 SYSTEM = "Solve the problem by yourself, from scratch."
 
@@ -158,7 +158,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         if self.options.verify:
             checked = tuple(draft for draft in self.drafts if draft.checked and draft.is_candidate)
             counted = replace(self, drafts=checked or tuple(self.valid[:1]))
-        return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
+        return counted.votes[0].answer if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
         """Return an answer's share of the total weight. The weights are the softmax of the voters' confidence."""
@@ -292,7 +292,7 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
             continue
         if isinstance(path, Reply):
             sample: WeighedSample = path.value
-            draft = Draft(number, str(sample.answer).strip(), confidence=sample.confidence)
+            draft = Draft(number, trim(str(sample.answer)), confidence=sample.confidence)
             reasoning = sample.reasoning
         else:
             draft = read_draft(number, path)
@@ -323,7 +323,7 @@ def count_votes(s: State) -> Body:
 
 def select(state: State) -> Move:
     """Select the answer with the most votes: argmax_a v(a)."""
-    lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.valid)}" for vote in state.votes]
+    lines = [f"{vote.answer}: {vote.count} of {len(state.valid)}" for vote in state.votes]
     chosen = conclude(state)
     data = {"answer": chosen.answer, **chosen.document}
     return go(state, "final_response", Thought("\n".join(lines), data=data))

@@ -190,7 +190,7 @@ class Limits:
     """Hard limits of a run.
 
     Args:
-        max_calls: Maximum requests to models, retries included. Default: 30 if you set no other limit.
+        max_calls: Maximum requests to models, retries included. Default: 30, unless another limit is set or you answer.
         max_tokens: Maximum input and output tokens together.
         max_usd: Maximum cost in US dollars.
         max_seconds: Maximum run time in seconds. An unfinished call is then cut off.

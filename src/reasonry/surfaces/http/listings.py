@@ -157,7 +157,8 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str,
         if at:
             allowed.model(model)
     except UsageError as error:
-        message, choices = f"{error.message} A model is named STRATEGY@MODEL.", error.details.get("choices")
+        message = f"{error.message.rstrip('.')}. A model is named STRATEGY@MODEL."
+        choices = error.details.get("choices")
         raise NotFoundError(message, code="model_not_found", field="model", choices=choices) from None
     return strategy, model if at else None
 
