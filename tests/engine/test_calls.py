@@ -32,6 +32,10 @@ async def intend(_: str, refused: bool) -> None:
     pass
 
 
+async def withdraw() -> None:
+    pass
+
+
 def calls(
     model: Any,
     policy: Policy | None = None,
@@ -40,7 +44,7 @@ def calls(
     watch: Observer | None = None,
 ) -> Calls:
     guard, policy = BudgetGuard(Ledger(budget or Budget())), policy or Policy(backoff_s=0.001)
-    return Calls(Performers(model, judge), guard, policy, watch or Observer(), intend, lambda: 7)
+    return Calls(Performers(model, judge), guard, policy, watch or Observer(), intend, withdraw, lambda: 7)
 
 
 async def ask(desk: Calls, *asks: Ask | tuple[str, Ask]) -> list[Any]:
@@ -217,7 +221,7 @@ class Broken:
 
 async def test_a_verifier_or_a_tool_that_breaks_is_an_event_like_any_other() -> None:
     performers = Performers(CountingModel(), verifier=Broken(), tools=Broken())
-    calls = Calls(performers, BudgetGuard(Ledger()), Policy(), Observer(), intend, lambda: 0)
+    calls = Calls(performers, BudgetGuard(Ledger()), Policy(), Observer(), intend, withdraw, lambda: 0)
     verdict = await calls.perform(Pending("e1", "stage", Verify("p", ("a",)), 1))
     assert isinstance(verdict, Verified)
     assert verdict.verdict == "unknown"

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,18 @@ from msgspec.structs import replace
 
 from reasonry.app.app import App
 from reasonry.core.budget import Budget
-from reasonry.core.events import Usage
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, Event, Stopped, Usage
+from reasonry.core.pending import Pending
 from reasonry.engine.budget_guard import LEAST_ROOM
+from reasonry.engine.calls import Calls
 from reasonry.engine.coach import Coach
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
+from reasonry.engine.journal import Steered
 from reasonry.engine.policy import Performers, Policy
+from reasonry.engine.ports import OnText, Question
+from reasonry.engine.rate_limits import RateLimits
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
@@ -322,3 +328,65 @@ async def test_a_first_call_is_recorded_with_its_run_and_withdrawn_if_it_does_no
         assert (result.usage.calls, model.calls) == (calls, 1)
         assert (await engine.result(run_id)).usage.calls == calls
     assert (await resume(engine, run_id, Performers(model))).usage.calls == 1
+
+
+async def test_a_first_call_that_waits_for_its_rate_counts_only_once_it_goes_out() -> None:
+    engine, model = Engine(MemoryStore(), STRATEGIES, Policy(rates=RateLimits(requests=1))), CountingModel()
+    used = list[int]()
+    for waits in (False, True):
+        accepted = await engine.accept(order(LOOP, LOOP.options(steps=1), Budget(calls=1)), drive=True)
+        async with engine.open(*accepted) as opened:
+            driving = asyncio.create_task(opened.drive(Performers(model)))
+            while waits and len(await engine.store.lines(accepted.run_id)) < 3:
+                await asyncio.sleep(0.01)
+            if waits:
+                await engine.steer(accepted.run_id, Stopped("cancelled", ""))
+            await driving
+        used.append((await engine.result(accepted.run_id)).usage.calls)
+    assert (used, model.calls) == ([1, 0], 1)
+
+
+class OneByOne(CountingModel):
+    """Answers each question once its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates = {"e1": asyncio.Event(), "e2": asyncio.Event()}
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        answered = await super().answer(question, on_text)
+        await self.gates[question.id].wait()
+        return answered
+
+
+async def test_a_first_call_whose_limit_is_lifted_while_it_waits_stays_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_go, ask = asyncio.Event(), Calls.ask
+
+    async def wait(self: Calls, pending: Pending, effect: Ask) -> Event:
+        if pending.id == "e1":
+            await let_go.wait()
+        return await ask(self, pending, effect)
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(Calls, "ask", wait)
+    engine, model = Engine(MemoryStore(), STRATEGIES), OneByOne()
+    accepted = await engine.accept(order(LOOP, LOOP.options(steps=1, width=2), Budget(calls=9)), drive=True)
+    async with engine.open(*accepted) as opened:
+        driving = asyncio.create_task(opened.drive(Performers(model)))
+        await until(lambda: model.calls == 1)
+        await engine.steer(accepted.run_id, Steered(budget=Budget()))
+        await until(lambda: opened.run.budget.calls is None)
+        let_go.set()
+        await until(lambda: model.calls == 2)
+        await engine.steer(accepted.run_id, Steered(budget=Budget(calls=9)))
+        await until(lambda: opened.run.budget.calls == 9)
+        model.gates["e2"].set()
+        await until(lambda: opened.run.counts.answered == 1)
+        assert opened.run.usage.calls == 2
+        model.gates["e1"].set()
+        assert (await driving).usage.calls == 2

@@ -114,6 +114,7 @@ class Calls:
 
     Args:
         intend: Records durably that a call is about to be sent (False), or that a rate limit refused the call (True).
+        withdraw: Withdraws the call `recorded`, if any.
         at_ms: Returns the run time in milliseconds.
         allowance: The guard of the daily limit of the run's owner. None means no limit.
         give_way: Releases the run for a later drive if a provider's gate stays closed. If None, the run ends instead.
@@ -126,6 +127,7 @@ class Calls:
         policy: Policy,
         observer: Observer,
         intend: Callable[[str, bool], Awaitable[None]],
+        withdraw: Callable[[], Awaitable[None]],
         at_ms: Callable[[], int],
         allowance: Allowance | None = None,
         give_way: Callable[[], None] | None = None,
@@ -133,7 +135,9 @@ class Calls:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
         self.halt, self.allowance = Halt(), allowance
         self.keepers = (guard, allowance) if allowance else (guard,)
-        self.intend, self.at_ms, self.give_way = intend, at_ms, give_way
+        self.intend, self.withdraw, self.at_ms, self.give_way = intend, withdraw, at_ms, give_way
+        self.recorded: str | None = None
+        """The id of the effect whose first call was recorded with the run, until the call goes out or is withdrawn."""
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}
         """Maps the id of each unanswered effect to the known usage of the requests sent for the effect."""
@@ -277,6 +281,7 @@ class Calls:
         try:
             if until_s is not None:
                 reason = f"{provider_of(model.name)} takes no more calls for now"
+                await self.withdraw()
                 try:
                     pausing = functools.partial(self.observer.retrying, question.id, reason)
                     await self.halt.cut_short(gate.enter(call, until_s, pausing))
@@ -319,7 +324,9 @@ class Calls:
                     check_gate()
                     before = self.in_flight.get(question.id, NOTHING)
                     self.halt.check()
-                    if self._writes_down:
+                    if question.id == self.recorded:
+                        self.recorded = None
+                    elif self._writes_down:
                         await self.intend(question.id, False)
                     self.in_flight[question.id], began = before + Usage(), time.monotonic()
                     sent = await self._request(model, question, samples)
@@ -341,7 +348,11 @@ class Calls:
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)
         limit = rates.of(model.name)
-        if limit.requests is not None or limit.tokens is not None:
+        is_limited = limit.requests is not None or limit.tokens is not None
+        if is_limited or rates.shared is not None:
+            # A call that may wait must not count in the meantime.
+            await self.withdraw()
+        if is_limited:
             counted = await self.halt.cut_short(limit.wait(tokens, pausing))
         if rates.shared is not None:
             place = rates.shared(provider, self.policy.call_timeout_s, pausing)

@@ -318,6 +318,7 @@ class Drive:
             opened.policy,
             watch,
             self._intend,
+            self._withdraw,
             self._at_ms,
             self.control.allowance,
             self.control.drain if opened.row.unattended else None,
@@ -325,8 +326,6 @@ class Drive:
         self.effects = InFlight(self.calls)
         self.writing = asyncio.Lock()
         self.deadline: asyncio.Timeout | None = None
-        self.recorded: str | None = None
-        """The id of the effect whose first call is in the journal, until the call goes out."""
 
     @property
     def run(self) -> Run:
@@ -371,7 +370,7 @@ class Drive:
             lines = self.opened.chain.lines([entry])
             self.run.apply(entry)
             self.opened.chain.extend(lines)
-            self.recorded, self.effects.intended[entry.id] = entry.id, 1
+            self.calls.recorded, self.effects.intended[entry.id] = entry.id, 1
             self.watch.note_entry(self.run, lines[0].seq, entry, None)
             self.watch.note_lines(lines, [entry])
 
@@ -527,11 +526,9 @@ class Drive:
 
     async def _write_unwritten(self) -> None:
         """Write the events that have arrived. If the first call was recorded but not sent, withdraw its entry."""
-        withdrawn = [CallIntended(self.recorded, refused=True)] if self.recorded else []
-        self.recorded = None
+        await self._withdraw()
         async with self.writing:
-            entries = [*withdrawn, *self.effects.unwritten]
-            steps = await self._write(entries, unwritten=len(self.effects.unwritten))
+            steps = await self._write(self.effects.unwritten[:], unwritten=len(self.effects.unwritten))
         for step in steps:
             self.watch.stepped(self.run, step)
 
@@ -590,10 +587,13 @@ class Drive:
         async with self.writing:
             if not refused:
                 self.calls.halt.check()
-                if effect_id == self.recorded:
-                    self.recorded = None
-                    return
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd, refused)])
+
+    async def _withdraw(self) -> None:
+        async with self.writing:
+            effect_id, self.calls.recorded = self.calls.recorded, None
+            if effect_id is not None:
+                await self._write([CallIntended(effect_id, refused=True)])
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self.effects.drop()
