@@ -34,6 +34,12 @@ from .working import PATIENCE_S, accept, until_ended, working
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker whose connections hang ends its process, which is that of the tests here: busy machines are slow."""
+    monkeypatch.setattr("reasonry.queues.worker.STUCK_S", PATIENCE_S)
+
+
 async def test_jobs_are_begun_by_priority_those_of_a_time_to_come_not_before_it_and_no_others_queue(
     postgres_url: str,
 ) -> None:
