@@ -60,7 +60,7 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
 
 
-def trim(text: str) -> str:
+def strip_blank_lines(text: str) -> str:
     """Remove blank lines around a text, and spaces at its end. A text of one line also loses its indentation."""
     inside = text.strip()
     return text[text.rfind("\n", 0, text.find(inside)) + 1 :].rstrip() if "\n" in inside else inside

@@ -16,6 +16,7 @@ from reasonry.blocks.answers import (
     CheckReply,
     FinalAnswer,
     ReasonedAnswer,
+    answer_text,
     read_check,
     read_reasoning,
 )
@@ -260,3 +261,8 @@ def test_a_check_that_holds_in_other_clothes_is_read_as_a_pass(text: str | None)
     reading = read_check(Small(options=AnswerOptions(), final=final), REVIEW, [written])
     assert not isinstance(reading, Unreadable)
     assert final.apply_review(reading[0], 1).verification == "reviewed"
+
+
+def test_an_answer_keeps_its_indentation_and_no_blank_lines_around_it() -> None:
+    texts = ["\n \n  if x:\n    y\n ", " 42 ", "\n  42\n", 7, " ", None]
+    assert [answer_text(text) for text in texts] == ["  if x:\n    y", "42", "42", "7", "", ""]

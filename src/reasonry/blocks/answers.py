@@ -27,7 +27,7 @@ from ..core.type_schema import UNASKED, inlined_schema
 from ..puzzles.equations import false_equations
 from ..reading.form import read_form
 from ..reading.vote import agree, normalise, says_the_same
-from ..text import first_words, lazy_pattern, trim
+from ..text import first_words, lazy_pattern, strip_blank_lines
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
@@ -38,6 +38,11 @@ F = TypeVar("F", bound=Struct)
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """An answer. Models that are asked for a text often reply with a number, which is then converted to text."""
+
+
+def answer_text(answer: Answer | None) -> str:
+    """Return an answer as text, without blank lines around it. Without an answer, return an empty text."""
+    return "" if answer is None else strip_blank_lines(str(answer))
 
 
 class AnswerReply(Struct, frozen=True, kw_only=True):
@@ -53,7 +58,7 @@ class AnswerReply(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The answer as text."""
-        return trim(str(self.answer))
+        return answer_text(self.answer)
 
 
 class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
@@ -78,7 +83,7 @@ class CheckReply(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The corrected answer as text. Empty if there is no correction."""
-        return "" if self.answer is None else trim(str(self.answer))
+        return answer_text(self.answer)
 
 
 class AnswerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import IMPROVE, with_quoted
 from ..core.strategy import Field, Stage
 from ..reading.vote import tally
-from ..text import cut, first_words, trim
+from ..text import cut, first_words, strip_blank_lines
 from .answers import FinalAnswer
 from .programs import code_in, code_key
 
@@ -257,7 +257,7 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
     """Turn the result of an inner run into a draft."""
     if isinstance(brought, Failed):
         return Draft(number, status="lost", why=brought.message, code=brought.code)
-    answer, steps = trim(brought.answer or ""), brought.document.get("steps")
+    answer, steps = strip_blank_lines(brought.answer or ""), brought.document.get("steps")
     inside = drawn_parts(brought.document)
     if not answer:
         refuted = brought.document.get("objections") if brought.reason == "verification_failed" else None

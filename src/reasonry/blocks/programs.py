@@ -32,6 +32,7 @@ _CODE: Final = lazy_pattern(r"(?:@|(?:async |export )?(?:def|class|function|fn|f
 """Matches the beginning of a definition, or of a text with several lines."""
 MAX_ERROR: Final = 1_500
 """How many characters at the end of a traceback a model sees."""
+_NOT_RUN: Final = "it did not run"
 
 
 def program_in(text: str) -> str | None:
@@ -121,7 +122,7 @@ class ProgramOutput(Struct, frozen=True):
 def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
     """Convert the result of the sandbox tool to the output of the program."""
     if isinstance(returned, Failed):
-        return ProgramOutput(error=returned.message or "it did not run")
+        return ProgramOutput(error=returned.message or _NOT_RUN)
     if isinstance(returned.value, str):
         return ProgramOutput(returned.value)
     document: Mapping[str, Any] = returned.value or {}
@@ -129,7 +130,7 @@ def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
     if document.get("status") == "ok":
         return output
     trace, _, error = str(document.get("error") or document.get("status") or "").strip().rpartition("\n")
-    return replace(output, error=f"{error or 'it did not run'}\n{trace[-MAX_ERROR:]}".strip())
+    return replace(output, error=f"{error or _NOT_RUN}\n{trace[-MAX_ERROR:]}".strip())
 
 
 def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[ProgramOutput]]:

@@ -590,9 +590,13 @@ class Drive:
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd, refused)])
 
     async def _withdraw(self) -> None:
+        effect_id = self.calls.recorded
+        if effect_id is None:
+            return
         async with self.writing:
-            effect_id, self.calls.recorded = self.calls.recorded, None
-            if effect_id is not None:
+            # The call may have gone out while this task waited for another write.
+            if self.calls.recorded == effect_id:
+                self.calls.recorded = None
                 await self._write([CallIntended(effect_id, refused=True)])
 
     async def _stop(self, reason: str, detail: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..core.readings import ALL, UNMARKED, Unreadable
-from ..text import lazy_pattern, plain_name, trim
+from ..text import lazy_pattern, plain_name, strip_blank_lines
 from .coerce import asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_DEPTH, MAX_REPAIRED, breaks_off, json_values
 from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark
@@ -109,7 +109,7 @@ def _read_marked(
     if marked.answer.strip(" .") == ALL:
         if not before:
             return Unreadable(UNMARKED, is_unmarked=True)
-        return _fill(form, field, Marked(trim(before[-1]), "", "whole"))
+        return _fill(form, field, Marked(strip_blank_lines(before[-1]), "", "whole"))
     own = next((value for value, _ in json_values(marked.answer, whole=True)), None)
     if _holds(own, field) and _is_own(own, form):
         return _read_one([(own, marked.mode)], form, field)

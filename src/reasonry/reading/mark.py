@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..core.readings import AROUND, UNMARKED, Unreadable
-from ..text import lazy_pattern, trim
+from ..text import lazy_pattern, strip_blank_lines
 from .thinking import balances, blank_quotes
 from .vote import agree, normalise, tidy
 
@@ -61,7 +61,7 @@ def find_marked(text: str) -> Marked | Unreadable:
         return marks
     found = [(start, text[begin:end], stop) for start, begin, end, stop in marks]
     filled = [
-        (start, trim(answer.removeprefix(" ")), stop)
+        (start, strip_blank_lines(answer.removeprefix(" ")), stop)
         for start, answer, stop in found
         if not _is_placeholder(answer)
     ]
@@ -128,7 +128,7 @@ def strip_mark(text: str) -> str:
         return text
     start, begin, end, stop = marks[0]
     is_around = end < stop and not text[:start].strip() and not text[stop:].strip()
-    return trim(text[begin:end]) if is_around else text
+    return strip_blank_lines(text[begin:end]) if is_around else text
 
 
 def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..text import lazy_pattern, trim
+from ..text import lazy_pattern, strip_blank_lines
 
 # -- quotations
 
@@ -86,7 +86,7 @@ def without_thinking(text: str) -> str:
         before = shown[: tag.start()].lower()
         is_in_mark = before.count("<answer>") > before.count("</answer>")
         start = 0 if is_in_mark else tag.end()
-    return trim(text[start:]) if start else text
+    return strip_blank_lines(text[start:]) if start else text
 
 
 def balances(text: str) -> bool:

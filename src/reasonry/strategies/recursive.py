@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, answer_text
 from ..blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS, ProgramReply, read_program, run_programs
 from ..blocks.toolcard import ToolCard
 from ..core.bodies import Body, Conclusion, EffectFailed, Thought, go, request
@@ -173,7 +173,7 @@ def execute(s: State) -> Body:
             waiting = tuple((question, _piece(s.context, place)) for place in pieces)
             return go(replace(s, waiting=waiting), "sub_questions")
         case ("final", str(answer)) if answer.strip():
-            s, shown = replace(s, final=s.final.propose(answer.strip())), printed
+            s, shown = replace(s, final=s.final.propose(answer_text(answer))), printed
         case _ if output.fault:
             shown = f"{output.printed}\n{output.fault}"
         case _:

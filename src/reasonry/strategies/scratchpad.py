@@ -31,6 +31,7 @@ from ..blocks.answers import (
     AnswerReply,
     AnswerState,
     ReasonedAnswer,
+    answer_text,
     read_calculation,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies
@@ -138,7 +139,7 @@ def calculate(s: State) -> Body:
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
     steps = s.steps + len([line for line in reply.calculation.splitlines() if line.strip()])
-    result = None if reply.answer is None else str(reply.answer).strip()
+    result = answer_text(reply.answer)
     final = s.final.propose(result) if reply.finished and result else s.final
     s = replace(s, lines=lines, variables=variables, steps=steps, finished=reply.finished, final=final)
     return go(s, "state_tracking", reply.calculation)

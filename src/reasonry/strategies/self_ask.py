@@ -25,7 +25,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerState, ReasonedAnswer, answer_text
 from ..blocks.evidence import evidence_text
 from ..blocks.toolcard import ToolCard, arguments_for, card_named, no_such_tool
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
@@ -197,7 +197,7 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
     question = (reply.sub_question or "").strip() or None
     data = {} if question is None else {"subQuestion": question}
     thought = reply.thought.strip()
-    answer = "" if question is not None or reply.answer is None else str(reply.answer).strip()
+    answer = answer_text(reply.answer) if question is None else ""
     lines = (*state.lines, thought) if thought else state.lines
     state = replace(state, lines=lines, question=question)
     if answer:

@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
+from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer, answer_text
 from ..blocks.drafts import (
     PLAIN_WRITER,
     Draft,
@@ -50,7 +50,7 @@ from ..core.strategy import Details, Field, Stage, Strategy, final_response, pro
 from ..core.type_schema import inlined_schema
 from ..reading import form
 from ..reading.vote import Vote, is_settled, options_in, tally
-from ..text import cut, lazy_pattern, trim
+from ..text import cut, lazy_pattern
 
 SYSTEM = "Solve the problem by yourself, from scratch."
 
@@ -292,7 +292,7 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
             continue
         if isinstance(path, Reply):
             sample: WeighedSample = path.value
-            draft = Draft(number, trim(str(sample.answer)), confidence=sample.confidence)
+            draft = Draft(number, answer_text(sample.answer), confidence=sample.confidence)
             reasoning = sample.reasoning
         else:
             draft = read_draft(number, path)

@@ -141,9 +141,10 @@ def synthesize(s: State) -> Body:
 def synthesis_text(made: SynthesisReply) -> str:
     """Format a synthesis for display: the title, the headline, the whole answer, the findings and the final answer."""
     findings = "\n".join(f"- {finding}" for finding in made.key_findings)
+    whole = "" if str(made.answer) == str(made.final_answer) else str(made.answer)
     parts = [
         "\n".join(filter(None, (made.title, made.headline))),
-        "" if str(made.answer) == str(made.final_answer) else str(made.answer),
+        whole,
         findings and f"Key findings:\n{findings}",
         f"Final answer: {made.final_answer}",
     ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...blocks.answers import MARKED, Answer
+from ...blocks.answers import MARKED, Answer, answer_text
 from ...core.effects import Ask
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
@@ -86,7 +86,7 @@ class Formulated(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str | None:
         """The answer as text, or None if there is no answer."""
-        text = "" if self.answer is None else str(self.answer).strip()
+        text = answer_text(self.answer)
         return None if text.casefold() in ("", "null") else text
 
 

@@ -144,10 +144,8 @@ def _print_status(document: dict[str, Any]) -> None:
     if len(questions) == 1 and "," not in questions[0]["id"]:
         print_note(f"answer with: {command} ANSWER")
     elif questions:
-        answers = ["[ANSWER, …]" if "," in question["id"] else "ANSWER" for question in questions[:3]]
-        listed = ", ".join(
-            f'"{each["id"]}": {answer}' for each, answer in zip(questions, answers, strict=False)
-        )
+        ids = [question["id"] for question in questions[:3]]
+        listed = ", ".join(f'"{name}": {"[ANSWER, …]" if "," in name else "ANSWER"}' for name in ids)
         print_note(f"answer with: {command} '{{{listed}{', …' if len(questions) > 3 else ''}}}'")
     if "note" in document:
         print_note(document["note"])
