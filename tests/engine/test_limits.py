@@ -95,7 +95,8 @@ def killed_on_and_on(job: Job, rng: random.Random) -> tuple[dict[str, Any], int]
     """Kill a run, kill it again when it is resumed, and so on; return its result and how often it was killed."""
     kills = 0
     while True:
-        kill = None if kills > 5 else (rng.randint(2, 14), rng.choice(["before", "after"]))
+        # Ten commits come at least, for the run and its calls; those of answers may be one, on a busy machine.
+        kill = None if kills > 5 else (rng.randint(2, 14 if kills else 10), rng.choice(["before", "after"]))
         told = perform(replace(job, kill=kill))
         if told["signal"] == 0:
             return told["result"], kills
