@@ -92,7 +92,7 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
 
 
 class OneRun(ListedParts, frozen=True, kw_only=True):
-    """Arguments that every action of `coach` on one run has: the run's id and participants."""
+    """Arguments of the `coach` actions on one run: the run's id and participants."""
 
     run_id: str | None = None
     """None means the only open run of the connection."""
@@ -131,7 +131,7 @@ class ResumeRun(OneRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return `recorded` with the limits of this call, and without a limit on dollars."""
+        """Copy the recorded budget, replace the limits that this call names, and remove the dollar limit."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 

@@ -43,7 +43,7 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
-    """Return the id of the run that a call without a run id means: the only open run in `own`.
+    """Return the id of the only open run in `own`, for a call without a run id.
 
     Args:
         own: The ids of the connection's runs, latest last.

@@ -119,7 +119,7 @@ class AllowList(Struct, frozen=True):
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the values that `names` stand for in the operator's list of tools or documents.
+        """Look up `names` in the operator's list of tools or documents. Return the listed values.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.

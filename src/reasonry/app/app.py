@@ -323,7 +323,7 @@ class App:
             return await self.pool.run_in_thread(open_all)
 
     def _name_again(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
-        """Complete `named` with the participants in a run's record and with built-in tools."""
+        """Add the missing participants from a run's record to `named`. Also add the built-in tools."""
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))

@@ -237,7 +237,7 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load(self, tool: Any) -> Sequence[Any]:
-        """Load the tools that `tool` names. If `tool` is not text, return it as the only tool.
+        """If `tool` is text, load tools from the named file or package. Otherwise, return `tool` as the only tool.
 
         Raises:
             UsageError: A tool cannot be loaded.
@@ -323,7 +323,7 @@ class PerformerPool:
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
-        """Open a model from a run's record. If only the record names it, it must start no program and get no key."""
+        """Open a model from a run's record. A record alone cannot start a program or send `REASONRY_API_KEY`."""
         if not spec:
             return None
         settings = AllowList.from_environ(self.environ).models.values()

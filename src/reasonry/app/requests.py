@@ -176,7 +176,7 @@ def _read_levels(
     *,
     above: int = 0,
 ) -> tuple[Levels, str]:
-    """Return the levels of a composition, and the reason for the choice of `auto` (empty without `auto`).
+    """Return a composition's levels, and why `auto` chose the strategy. Without `auto`, the reason is empty.
 
     A default inner strategy without options does not count as a level.
     """
@@ -273,7 +273,7 @@ def _warnings(
     participants: Participants,
     performers: Performers,
 ) -> Iterator[str]:
-    """Yield warnings about a run (an empty text is no warning). Raise UsageError if the run cannot work."""
+    """Yield warnings about a run. The caller skips empty warnings. If the run cannot work, raise UsageError."""
     strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
     if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")

@@ -53,7 +53,7 @@ class _Table(Struct, forbid_unknown_fields=True):
 
 
 def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, Any]]:
-    """Read the strategies of a file, for guided use.
+    """Read strategies for guided sessions from the text of a file.
 
     Args:
         where: The name of the file, for errors. If the name ends with `.json`, the text is JSON. Otherwise, it is TOML.

@@ -70,7 +70,7 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read the tool calls or the answer in the latest reply. An answer beside tool calls becomes a call, to be refused.
+    """Read the tool calls or the answer in the latest reply. If there are both, the answer becomes one more call.
 
     Returns:
         The content of the reply and the name of the method that read it, or the reason why the reply is unreadable.
@@ -262,7 +262,7 @@ def _leading(text: str) -> Any:
 
 
 def _pairs(pair: re.Pattern[str], ends: str, inside: str) -> dict[str, Any] | None:
-    """Map the name of each argument tagged in `inside` to its text. If text stands outside the tags, return None."""
+    """Map the names of tagged arguments to their texts. If text stands outside the tags, return None."""
     first, *rest = pair.split(inside)
     parts = [written.partition(ends) for written in rest[1::2]]
     if first.strip() or not all(end and not left.strip() for _, end, left in parts):
@@ -294,7 +294,7 @@ def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Ac
 
 
 def _read_list(values: Any) -> list[Action] | Unreadable:
-    """Return the calls in `values`, a list of calls or one call. If an entry is not a call, return `Unreadable`."""
+    """Read one call or a list of calls. If an entry is not a call, return `Unreadable`."""
     found = [_call_in(value) for value in (values if isinstance(values, list) else [values])]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else _UNREADABLE
@@ -319,7 +319,7 @@ def _call_in(value: Any) -> Action | None:
 def _split_answer(
     cards: Sequence[ToolCard], calls: Sequence[Action]
 ) -> tuple[tuple[Action, ...], str | None]:
-    """Split calls at the call that gives the answer, such as `finish[42]`. Return the calls before, and the answer."""
+    """Split calls at the call that gives the answer, such as `finish[42]`. Return the earlier calls and the answer."""
     for place, call in enumerate(calls):
         values = list(call.arguments.values())
         if plain_name(call.tool) in _ANSWERS and len(values) == 1 and card_named(cards, call.tool) is None:

@@ -38,7 +38,7 @@ Change nothing of what the answer says. Members that the schema asks for beyond 
 def with_form(
     strategy: Strategy[Any, Any], problem: str, form: Mapping[str, Any] | None, *, is_checked: bool = False
 ) -> Strategy[Any, Any]:
-    """Return a strategy whose last stage converts its answer to a form.
+    """Return a copy of the strategy. In the copy, the last stage converts the answer to a form.
 
     Args:
         form: The JSON schema of the answer. None leaves the strategy unchanged.

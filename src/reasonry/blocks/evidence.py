@@ -134,7 +134,7 @@ def call_arguments(
 
 
 def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
-    """Return the fault that makes a call unexecutable on its own. If there is none, return None."""
+    """Check a call alone, without the rest of the plan. Return the fault that makes the call unexecutable, or None."""
     if evidence_id(call.id) is None:
         return "that is no id; ids are #E1, #E2, …"
     card = card_named(cards, call.tool)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
-    """Read the latest reply as its stage declares.
+    """Read the latest reply in the way that the stage declares.
 
     At the last try, text without a mark counts as the answer (mode `unmarked`), unless `wants_value` is set. Other
     replies are read without the list entries that do not fit. The (latest) reply with the most entries left counts.
@@ -86,7 +86,7 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 
 
 def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
-    """Yield each entry that the reader kept of a reply's list, with the entry's number in the reply."""
+    """Number the entries of a reply's list. Entries that the reader left out are counted, but not yielded."""
     left_out = ask.facts.get(_LEFT_OUT, ())
     return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 

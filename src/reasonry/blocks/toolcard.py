@@ -50,7 +50,7 @@ def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
-    """Return the cards to show: all cards or, if a tool can look things up, all except the prover's long card."""
+    """Return the cards to show. If a tool can look things up, the prover's long card is left out."""
     looks_up = any(card.name not in _REASONERS for card in cards)
     return tuple(card for card in cards if card.name != PROVER or not looks_up)
 

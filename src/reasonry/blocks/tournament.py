@@ -77,7 +77,7 @@ def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return a candidate's Borda score: the share of rivals rated lower, as a mean over verdicts. A tie counts half."""
+    """Return a candidate's Borda score: on average, the share of rivals with a lower rating. A tie counts half."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the level's open questions, a map from each loser to its heat's winner, and the losers, best first."""
+        """Return the open questions of the level, the winner over each loser, and the losers from best to worst."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

@@ -26,7 +26,7 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Return `before` and the first words of a text, to append to a sentence. For no text or JSON, return ""."""
+    """Return `before` and the first words of a text. If the text is empty or contains JSON, return ""."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
@@ -63,7 +63,7 @@ def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
 def _check_of(
     end: Conclusion, later: Sequence[tuple[int, Thought]], options: Mapping[str, Any]
 ) -> tuple[str, int]:
-    """Describe how the answer was checked. Return the description, and the number of the checking thought or 0."""
+    """Describe how the answer was checked. Also return the number of the thought with the check, or 0."""
     if end.certainty == "proved":
         return "a verifier confirmed it", 0
     if unchecked := end.document.get("unchecked"):

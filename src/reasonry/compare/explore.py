@@ -135,7 +135,7 @@ class _Walk:
     def _apply(
         self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event, or nothing if a reply that should fit its question is refused."""
+        """Apply an event, and yield the next point. If the reader refuses a reply that should fit, yield nothing."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

@@ -47,7 +47,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_dataset(text: str, name: str) -> list[Item]:
-    """Read a data set with a JSON object per line. Raises like `read_problems`."""
+    """Read a data set with a JSON object per line. The errors are as in `read_problems`."""
 
     def take(number: int, item: Item) -> Item:
         return msgspec.structs.replace(item, id=str(number if item.id is None else item.id))

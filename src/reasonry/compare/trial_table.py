@@ -1,4 +1,4 @@
-"""The table of a comparison, which has a trial for each problem and strategy. The store keeps the growing table.
+"""The table of a comparison, in the store. The table grows by one trial for each problem and strategy.
 
 Rule 1: the table is a session. Its first thought is the plan, and every other thought is a judged trial. Lists, copies
         and deletions treat the table like any other session. No judge is needed to read the table.
@@ -81,7 +81,7 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return the current document of a comparison, which has the report and the active runs.
+    """Return a comparison as one document: the report so far, and the active runs.
 
     Raises:
         NotFoundError: The comparison does not exist.

@@ -137,7 +137,7 @@ class Ledger(Struct, frozen=True):
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield each token or dollar limit as (reason of a refusal, limit minus `kept`, text, function of a usage)."""
+        """Yield (reason, limit, text, measure) for each token or dollar limit. The usage in `kept` is subtracted."""
         tokens, usd = self.budget.tokens, self.budget.usd
         if tokens is not None:
             yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens

@@ -111,7 +111,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Self:
-        """Replace the question with `text`. Old parts at the beginning or end of `text` remain separate fields."""
+        """Replace the question with `text`. Parts of the old question at either end remain separate fields."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

@@ -157,7 +157,7 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     rests_on: tuple[str, ...] = ()
 
     def because(self, why: str = "", *rests_on: str) -> Self:
-        """Add the reason for the answer. `rests_on` names the thoughts behind the reason, by stage or `node_id`."""
+        """Add a reason for the answer. `rests_on` has the stage or `node_id` of each thought behind the reason."""
         return replace(self, why=why, rests_on=rests_on)
 
 
@@ -174,7 +174,7 @@ class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_o
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
-    """An `Answered` event, read into the stage's form. Only the machine creates replies, and journals have none."""
+    """An answer, and the value read from its text. Only the machine creates replies, and journals have none."""
 
     value: Any
     text: str

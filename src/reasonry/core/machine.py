@@ -106,7 +106,7 @@ Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats a recorded reading. It raises `strategy_changed` if the stage rejects the value."""
+    """Return a reader that repeats `reading`, or raises `strategy_changed` if the stage rejects the recorded value."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type
@@ -517,7 +517,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the state that the stage reaches if missing answers count as failures (rules 6 and 7)."""
+        """Return the cut state: the state that the stage reaches if missing answers count as failures."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -528,7 +528,7 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Close every child run that can close, or else this run. If nothing can close, return None."""
+        """Close each child run that can close. If none can, close this run. If this run cannot either, return None."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
         for place, waiting in enumerate(open_before):
@@ -617,7 +617,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Put a child run's thought on a branch of its parent. The name of the branch begins with `effect_id`."""
+    """Put a child run's thought on a branch of the parent run. The name of the branch begins with `effect_id`."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"

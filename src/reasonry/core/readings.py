@@ -60,7 +60,7 @@ class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def title(self) -> str:
-        """The reading for display: the mode, `in part:` and the part left out, or `unreadable:` and the reason."""
+        """The text that shows the reading: the mode, or `in part: LOST`, or `unreadable: REASON`."""
         mode = f"in part: {self.lost}" if self.lost else self.mode
         return mode if self.refusal is None else f"unreadable: {self.refusal}"
 

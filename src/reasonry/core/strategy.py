@@ -101,7 +101,7 @@ class Stage(Generic[S]):
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
-        """The code that the engine runs: the body, or else a move along the only outgoing edge."""
+        """The stage's body. If the stage has no body, a function that moves along the only outgoing edge."""
         return partial(go, to=self.to[0]) if self.body is None and len(self.to) == 1 else self.body
 
     @property

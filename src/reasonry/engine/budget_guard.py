@@ -83,7 +83,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return a refusal if a limit forbids another call while the usage `kept` is reserved for closing the run."""
+    """Return a refusal if a limit forbids another call. `kept` is the usage that is reserved for closing the run."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
@@ -112,14 +112,14 @@ class BudgetGuard:
             self.changed.set()
 
     async def catch_up(self) -> None:
-        """Read how much other processes that share this limit have spent. In the base class, do nothing."""
+        """Read the spending of all processes that share this limit. In the base class, do nothing."""
 
     def describe(self, refusal: Refusal) -> Refusal:
-        """Return a refusal whose reason and detail fit this guard. In the base class, return `refusal` unchanged."""
+        """Adapt a refusal's reason and detail to this guard. In the base class, return `refusal` unchanged."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return how many samples of a question one request may ask for; see `Ledger.fitting`."""
+        """Return how many samples the budget permits in one request; see `Ledger.fitting`."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
@@ -174,7 +174,7 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens each reply may use. `own_tokens`, reserved for this question before, are available.
+        """Return how many tokens each reply may use. The question may use the `own_tokens` that it has reserved.
 
         Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """

@@ -1,4 +1,4 @@
-"""Perform the effects of a run: calls to models, tools and verifiers. A failed call also returns an event.
+"""Perform the effects of a run: calls to models, tools and verifiers. If a call fails, return an event for the failure.
 
 A call to a model passes through layers, outermost first: `_share_flight`, `_draw`, `_warm_cache`, `_retry`,
 `_send_through` and `_send`. Each layer is a function that takes and returns values. This module retries only failures
@@ -83,7 +83,7 @@ class Halted(Exception):
 
 
 class Halt(asyncio.Event):
-    """An event that is set while a drive halts. It is checked before each request to a model, a tool or a verifier."""
+    """A flag that is set while a drive halts. The flag is checked before each request to a model, tool or verifier."""
 
     def check(self) -> None:
         """Raise `Halted` if the drive halts."""
@@ -304,7 +304,7 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Send a request once a slot, the budget and the rate limits allow it, and record its usage.
+        """Wait for a slot, the budget and the rate limits. Then send the request and record its usage.
 
         Raises:
             BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
@@ -343,7 +343,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the rate limits allow a call. Closing `held` frees the call's place in a shared limit."""
+        """Wait until the rate limits allow a call. The call keeps its place in a shared limit until `held` closes."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)

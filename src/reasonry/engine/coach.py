@@ -108,7 +108,7 @@ class Coach(Struct, frozen=True):
         return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question in full. `effect_id` may also be the joined id of equal questions.
+        """Return an open question in full. For equal questions, `effect_id` may be all their ids, joined by commas.
 
         Raises:
             NotFoundError: There is no such run.

@@ -56,7 +56,7 @@ def _shape(waiting: Sequence[str]) -> str:
 
 
 def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
-    """Put a bare answer to the only open question into the form {`name`: answer}. Other input is unchanged."""
+    """Turn a bare answer into {`name`: answer}. `name` is the id of the only open question."""
     parts = whole if isinstance(whole, list | tuple) else [whole]
     if (not whole and whole != 0) or any(map(_names_question, parts)):
         return whole

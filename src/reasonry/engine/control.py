@@ -23,7 +23,7 @@ class Control:
         self.wake()
 
     def drain(self, *, cut: bool = False) -> None:
-        """Make the drive end once no effect is in flight, or at once if `cut` is True. The run stays active."""
+        """Make the drive end after the effects in flight. If `cut` is True, end it at once. The run stays active."""
         self.is_draining, self.is_cut = True, cut
         self.wake()
 

@@ -140,7 +140,7 @@ class OpenRun:
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume a run after a crash, a cancellation, a limit or an outside failure. A run that concluded stays ended.
+        """Resume a run after a crash, a cancellation, a limit or an outside failure. Any other ended run stays ended.
 
         Args:
             budget: New limits; earlier spending counts against the new limits. None keeps the present limits.

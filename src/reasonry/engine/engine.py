@@ -288,7 +288,7 @@ class Engine:
 
 
 def _first_call(run: Run) -> list[CallIntended]:
-    """Return the entry for the first call of a new run. The list is empty if the call need not be recorded."""
+    """Return a list with the entry for a new run's first call. If the call need not be recorded, the list is empty."""
     if run.participants.model == CALLER or not limits_calls(run.budget):
         return []
     return [CallIntended(pending.id) for pending in run.open_effects if isinstance(pending.effect, Ask)][:1]

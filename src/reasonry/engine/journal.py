@@ -36,7 +36,7 @@ CALLER = "caller"
 
 
 class ParticipantNames(Struct, frozen=True, omit_defaults=True):
-    """The names of a run's participants, and their prices, as a user would write them."""
+    """The names of a run's participants and the prices of its models, in the notation of user input."""
 
     model: str = ""
     judge_model: str | None = None

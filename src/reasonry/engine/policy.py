@@ -129,7 +129,7 @@ class Performers(Struct, frozen=True):
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
     def check_used(self, run: Run) -> None:
-        """Check that a run with an answer has used all lines of its models' scripts.
+        """If the run has an answer, check that its models have used all lines of their scripts.
 
         Raises:
             ModelError: `script_left_over`: some lines are unused. The message names these lines and their stages.

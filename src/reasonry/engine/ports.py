@@ -43,7 +43,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """The error for an unusable or incomplete reply. The run still pays for its `usage`."""
+    """The error for an unusable or incomplete reply. The run still pays for the `usage` of the reply."""
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
         super().__init__(

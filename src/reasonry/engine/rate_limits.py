@@ -1,4 +1,4 @@
-"""Rate limits of providers: the limits that the user sets, and the gate that a provider's refusal closes."""
+"""Rate limits of providers: the limits that the user sets, and the gate that closes when a provider refuses a call."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Record:
             yield entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
-        """Return how many copyable events precede each effect's result, by effect id, and how many there are in all.
+        """Map each effect id to the index of its result among the events that a fork can copy. Also count these events.
 
         If a fork copies only the events before an answer, the fork asks the question again.
         """
@@ -150,7 +150,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
 
 
 def record_of(last: Entry | None) -> Record | None:
-    """Return the record that the last entry of an ended run holds. Return None for any other entry."""
+    """Return the record in `last`, if `last` is an `Ended` entry. Otherwise, return None."""
     if not isinstance(last, Ended):
         return None
     whole = msgspec.json.decode(last.record, type=_Packed)

@@ -64,7 +64,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptState(Struct, frozen=True, omit_defaults=True):
-    """The folded state of an active run after a line of its journal. A cache, from which a later fold can begin."""
+    """A checkpoint: the folded state of an active run. A later fold can begin from this state."""
 
     begun: Begun
     strategy_version: int
@@ -336,7 +336,7 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Count recorded calls without an answer as lost, except for `cut` calls, which the usage already includes."""
+        """Count unanswered calls as lost. Subtract `cut`, the number of calls that the usage already includes."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 

@@ -50,7 +50,7 @@ class Meter:
         self.listener: Meter | None = None
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add `by` to the count `name`."""
+        """Increase the count called `name` by the number `by`."""
         if self.listener is not None:
             self.listener.add(name, by, **labels)
 

@@ -27,7 +27,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class ThoughtLine(Struct, frozen=True, array_like=True):
-    """The state of a line of a session."""
+    """The state of one line of a session. A line is the main line or a branch."""
 
     stage: str
     """The current stage. Empty until a call names a strategy or a stage. After an empty stage, any stage is legal."""
@@ -225,7 +225,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield `branch` with None, then each ancestor with the number of the thought where its child branch begins.
+    """Yield (`branch`, None), then each ancestor with the number of its last thought on the way to `branch`.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.

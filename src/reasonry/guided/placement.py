@@ -128,7 +128,7 @@ def submit(
 
 
 class OwnLine(NamedTuple):
-    """The line of a thought, before the thought is added. A new branch begins at the thought `branch_from`."""
+    """The line to which a thought will be added. A new branch begins at the thought with the number `branch_from`."""
 
     branch: str | None
     line: ThoughtLine
@@ -362,7 +362,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether a thought that names stages but no line belongs to the branch of the latest thought.
+        """Whether the new thought belongs to the latest thought's branch. The call names stages, but no line.
 
         The number of the thought must be the branch's next number, or the main line must not have a shorter path to the
         stages. Also, a stage on the path may compare branches only if it has a field `score` and so values its branch.
@@ -385,7 +385,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _default_branching_thought(self) -> ThoughtRow | None:
-        """Choose the line where a new branch begins by default. Return the latest thought of this line, if any.
+        """Choose a line to branch from, and return its latest thought. Return None if the line has no thoughts.
 
         Try the latest thought's line and then the ancestors of this line, until a line permits the named stages. So
         several new branches begin at the same thought. If no line permits the stages, the latest thought's line counts.
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return {"instead": WAY} for the first way that `place` accepts. Empty if there is none."""
+        """Return {"instead": CHANGES} with the first changes of arguments that `place` accepts, or else {}."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):
@@ -448,7 +448,7 @@ class Submission(NamedTuple):
         return bases[0] or "no stage", self.stages[0], known
 
     def _find_ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield changes of arguments, each of which may make the call acceptable. The smallest changes come first."""
+        """Yield possible corrections of the call, the smallest first. Each correction maps arguments to new values."""
         head, call, strategy = self.head, self.call, self.strategy
         if any(stage not in strategy.by_name for stage in self.stages):
             return

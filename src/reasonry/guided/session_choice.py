@@ -65,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session id that a call means. After thought 1, an unknown id means the session begun for it."""
+        """Return the session id that a call names, or None. From thought 2 on, `begun_for` replaces an unknown id."""
         named = call.session_id
         if named is None:
             return None
@@ -74,7 +74,7 @@ class Thinker:
         return self.begun_for.get(named, named)
 
     def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
-        """Remember the session of a thought. The rules of this class decide whether it becomes current."""
+        """Remember the session of a thought, and make the session current if the rules of this class say so."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
@@ -278,7 +278,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
-        """Choose the session that fits the call best: by its branch, then its total of thoughts, then its strategy."""
+        """Choose the session that fits the call best. Compare branches, then totals of thoughts, then strategies."""
         call = self.call
         best = max(
             found,

@@ -92,7 +92,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return the document members that show thoughts of a session. `there` is the session's number of thoughts."""
+    """Build the history members of a document. `there` is the number of thoughts in the whole session."""
     shown = list[ShownThought]()
     for thought in thoughts:
         of = decode_record(thought)

@@ -75,7 +75,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether `branch` has the thought `revised`, or leaves that thought's line at the thought or later."""
+    """Whether the path from the first thought to the end of `branch` contains the thought `revised`."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
@@ -147,7 +147,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
-    """Return the numbers of the thoughts whose claims no later thought tests."""
+    """Return the numbers of the thoughts with untested claims."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
     """Maps each line with an untested claim to the number of the claim's thought and the stage that tests the claim."""

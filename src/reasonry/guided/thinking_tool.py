@@ -129,7 +129,7 @@ def tool_schema(form: type[Struct]) -> dict[str, Any]:
 
 
 def actions_schema(forms: Mapping[str, type[Struct]]) -> dict[str, Any]:
-    """Return the JSON schema of a tool whose argument `action` decides which other arguments count.
+    """Return one JSON schema for all actions of a tool. `forms` has the arguments of each action.
 
     Only `action` is required, since the actions have different arguments.
     """

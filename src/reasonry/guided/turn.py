@@ -219,7 +219,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether the session may end soon, so that the reply asks about open points and mistakes."""
+    """Whether this reply asks about open points and mistakes: only once, when the session may end soon."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -285,7 +285,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield a notice if the latest thought revises a thought whose followers have not been checked since."""
+    """Yield a notice if the latest thought is a revision and unchecked thoughts followed the revised thought."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(

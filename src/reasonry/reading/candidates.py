@@ -1,4 +1,4 @@
-"""Read candidate thoughts from a model's list, and the model's score for each, from 0 to 1.
+"""Read candidate thoughts and their scores, from 0 to 1, in a model's reply.
 
 Rule 1: a score is read only if its scale is clear, as in `0.7`, `90%` and `7/10`. `85` has no scale and is not read. A
         score above 1 is not reduced to 1. 0 is a valid score.
@@ -33,7 +33,7 @@ class ScoredThought(Struct, frozen=True, omit_defaults=True):
 
 
 def parse_thoughts(text: object) -> tuple[list[str], str]:
-    """Read thoughts from `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. No input raises an error.
+    """Read thoughts from `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. This never raises an error.
 
     Returns:
         The thoughts that are not empty, and the name of the method that read them: `json`, `fenced`, `embedded`,
@@ -83,7 +83,7 @@ def _scored_in(value: Any) -> list[ScoredThought]:
 
 
 def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
-    """Read the scores that a reply gives to thoughts. No input raises an error.
+    """Read the scores that a reply gives to thoughts. This never raises an error.
 
     The reply may be `{"scores": {…}}` or only the inner object, whose keys are ids, positions (1, 2, …) or texts. Other
     replies are a list in the order of the thoughts, a list of objects with `id` and `score`, or lines such as `1: 0.7`.

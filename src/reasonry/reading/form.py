@@ -35,7 +35,7 @@ _ROOM: Final = ("steps", "reasoning", "thought", "reason", "differences")
 
 
 def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
-    """Read the latest of the replies to a question into a form.
+    """Read the latest reply to a question into a form.
 
     Args:
         texts: All replies to the question so far, oldest first.

@@ -81,7 +81,7 @@ def find_marked(text: str) -> Marked | Unreadable:
 
 
 def closes_mark(text: str) -> bool:
-    """Whether the last mark of a text is closed. If it is, its answer was not cut off."""
+    """Whether the last mark of a text is closed. The answer in a closed mark was not cut off."""
     tags = [*_TAG.finditer(text)]
     return bool(tags) and bool(tags[-1]["close"])
 

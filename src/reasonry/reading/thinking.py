@@ -113,7 +113,7 @@ def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
 
 
 def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
-    """Yield how many tags are open after each tag, from the tag at `start` on."""
+    """Yield, after each tag, the number of open tags. Tags before the index `start` are ignored."""
     return accumulate(-1 if _closes(tags[place]) else 1 for place in range(start, len(tags)))
 
 
@@ -137,7 +137,7 @@ _MAX_PLACEHOLDER: Final = 320
 
 
 def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark: str = "") -> str | None:
-    """Return a text of the reply that echoes the question, or None.
+    """Look for an echo of the question in the texts of a reply. Return the first such text, or None.
 
     Args:
         value: The reading of the reply, as plain data.

@@ -164,7 +164,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
 
 
 def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
-    """Return the score in a value on the requested scale. If it is missing, unclear or off the scale, return None."""
+    """Read a score, converted to the requested scale. Return None if the score is missing, unclear or off the scale."""
     if isinstance(value, Mapping):
         return read_score(member(value, SCORE), scale)
     (low, high), found = scale, read_scaled(str(value))
@@ -175,7 +175,7 @@ def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
 
 
 def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
-    """Return the scores in a JSON value by name. A list without names is in the order of the candidates."""
+    """Read the candidates' scores from a JSON value. A list without names has the scores in the candidates' order."""
     value = unwrap(value, SCORES)
     named = member(value, SCORES) if isinstance(value, dict) else None
     value = named if isinstance(named, dict | list) else value
@@ -207,7 +207,7 @@ def _as_data(value: Any) -> Mapping[str, Any]:
 
 
 def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
-    """Return the value whose key, normalized by `plain_name`, is in `names`. If there is none, return None."""
+    """Return the first value with a key in `names`, or None. `plain_name` normalizes the keys first."""
     return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
 
 

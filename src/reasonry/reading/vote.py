@@ -60,7 +60,7 @@ class Key(Struct, frozen=True):
 
 
 class Vote(Struct, frozen=True):
-    """An answer and its voters. If `is_open` is true, the rules cannot tell whether an answer in other words agrees."""
+    """An answer and its voters. If `is_open` is true, a differently worded answer may also agree."""
 
     answer: str
     """The answer in its first voter's words."""
@@ -130,7 +130,7 @@ def options_in(problem: str) -> dict[str, str]:
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """If the answer behind `key` names an option, return the key of the option's letter. Otherwise, return `key`."""
+    """If an answer names an option, return the key of the option's letter. Otherwise, return the answer's own `key`."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -144,7 +144,7 @@ def says_the_same(text: str, answer: str) -> bool:
 
 
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
-    """Count the votes for each answer. Answers with more votes come first. Ties are decided by rule 2 above.
+    """Count the votes for each answer, most votes first. A tie goes to the answer that reached its count first.
 
     `answers` are in the order of sampling. `options` maps letters to the problem's options. A number without a unit
     counts for the first answer with the same number. An answer without a unit takes the first unit that a vote states.
@@ -168,6 +168,6 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the `remaining` votes cannot change the leading answer."""
+    """Whether the leading answer stays in the lead, whatever the `remaining` votes are."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

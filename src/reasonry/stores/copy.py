@@ -127,7 +127,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Rebuild a session's row from its run's journal, if possible. Return the session, and the replaced row or None."""
+    """Rebuild a session's row from its run's journal, if possible. Return the session, and the old row if replaced."""
     row, run_id = session.row, session.row.run_id or ""
     runs = await target.rows([run_id])
     if not runs or runs[0].session_id != row.session_id:

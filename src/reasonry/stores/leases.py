@@ -41,7 +41,7 @@ class Lease(NamedTuple):
 
 @cache
 def _host() -> str:
-    """Return the name of this computer or container, within which each process id is unique."""
+    """Return the name of this computer or container. Process ids are unique only within it."""
     try:
         return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -111,7 +111,7 @@ class Leases:
         return self._held.get(run_id)
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a lease is already released. `hold` then does not release it again."""
+        """Record that a lease has already been released, so that `hold` does not release it again."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
@@ -276,7 +276,7 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return two times in milliseconds. A valid lease ends after the first, and not later than the second.
+    """Return the time now and the latest time at which a valid lease can end, both in milliseconds.
 
     A lease with a later end shows that the clock was set back. It can be taken, but its holder does not count as dead.
     """

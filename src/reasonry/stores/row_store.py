@@ -166,7 +166,7 @@ class RowStore:
         return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Return `work` limited to the owner's content. It raises UsageError for values that cannot be stored."""
+        """Limit `work` to the owner's content, and make it raise UsageError for values that cannot be stored."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner

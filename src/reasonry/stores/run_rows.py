@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `lines` contains the last noted line. True also if this line is not later than `after`."""
+        """Whether the line at position `last` is in `lines`, with the same digest, or is not later than `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -140,7 +140,7 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
 
 
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
-    """Store which request began a run. Remove an expired request with the same key."""
+    """Record which request began a run. Remove an expired request with the same key."""
     tx.execute(sql.FORGET_REQUEST, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     tx.execute(sql.SET_REQUEST, (key.key, key.digest, key.at_ms, run))
 
@@ -287,7 +287,7 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return the total usage of the runs updated since `since_ms`, by default of all owners."""
+    """Return the total usage of the runs updated since `since_ms`: all runs, or only the runs of `owner`."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 

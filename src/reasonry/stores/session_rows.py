@@ -286,7 +286,7 @@ def thoughts(
     after_seq: int = 0,
     limit: int = 50,
 ) -> list[ThoughtRow]:
-    """Return a page of a session's thoughts, in order of position. `first` and `last` limit the thoughts' numbers."""
+    """Return a page of a session's thoughts with the numbers `first` to `last`, in order of position."""
     page = (
         thought
         for thought in View(tx, _find_known(tx, session_id)).after(min(max(after_seq, 0), MAX_SEQ))

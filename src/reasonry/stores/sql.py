@@ -33,7 +33,7 @@ RUNS = 1 << 62
 
 
 class TextIndex(NamedTuple):
-    """The SQL that searches texts with a trigram index. The text to search for is called the part."""
+    """The SQL that searches texts for a string, called the part, with a trigram index."""
 
     tables: str
     """The tables to read, which include `searchable t`."""

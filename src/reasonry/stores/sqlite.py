@@ -290,7 +290,7 @@ class SqliteDatabase(Database):
 
 
 def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
-    """Do a job and return a function that reports its result. If the job fails, undo only this job."""
+    """Do a job. Return a function that reports the job's result. If the job fails, undo only this job."""
     if not is_first:
         db.execute("SAVEPOINT job")
     try:

@@ -26,13 +26,13 @@ def fold(text: str) -> str:
 
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-    """Make each text searchable at its place. Replace a text that is already at this place."""
+    """Make texts searchable. Each text replaces the text at the same place, if any."""
     for at, text in texts:
         tx.execute(sql.PUT_TEXT, (at, fold(text)))
 
 
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
-    """Return the first thoughts between two places that contain `query`. Case is ignored."""
+    """Search the places from `low` to `high` for `query`, ignoring case. Return the first `limit` thoughts found."""
     part, is_owned = fold(query), tx.owner is not None
     if is_owned and _find_few(tx, part) is None:
         # The texts of an owner are not adjacent, so they are read session by session.
@@ -104,7 +104,7 @@ def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Find by an index the places of texts that contain `part`. None if no index applies or too many texts match."""
+    """Return the places of the texts that contain `part`. None if no index applies or too many texts match."""
     if _index(tx, part) is None:
         return None
     found = list[int]()

@@ -154,7 +154,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose the rules of the tournament by the option `judge`, the number of rivals and the calls left."""
+        """Choose the tournament's rules, based on the option `judge`, the number of rivals and the calls left."""
         count, options = len(self.rivals), self.options
         if options.judge == "off" or count == 1:
             return "points"
@@ -184,7 +184,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """Write n drafts for problem x in parallel: y_1, …, y_n ~ π(y | x). The option `candidates` replaces them."""
+    """Write n drafts for problem x in parallel: y_1, …, y_n ~ π(y | x). Skip this if the caller gives candidates."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))

@@ -70,7 +70,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The proved answer, or else the best unrefuted answer of the latest model that has one."""
+        """The proved answer, or else the best unrefuted answer. Answers of later models come first."""
         if not self.proved:
             for model in range(self.asked, 0, -1):
                 if found := candidates(self.answers_of(model)):

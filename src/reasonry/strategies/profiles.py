@@ -139,7 +139,7 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """Settle the answer. If `joins` is set, try the joined results before asking the model."""
+        """Settle the answer. If `joins` is set, try the results as the answer before asking the model."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
         question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
@@ -150,7 +150,7 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:
-        """Return the answer. If there is no answer yet, return the joined results or the draft."""
+        """Return the answer. While there is no answer, return the results if `joins` is set, or else the draft."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         conclusion = state.conclude(document, so_far=state.joined if self.joins else state.draft)
@@ -173,7 +173,7 @@ class Profile(Struct, frozen=True):
         return [*self.rows, "final_response"]
 
     def define(self, **parts: Any) -> Strategy[State, Options]:
-        """Build the strategy. `parts` are other arguments of `Strategy`, such as `name` and `title`."""
+        """Build the strategy. `parts`, such as `name` and `title`, are passed to `Strategy`."""
         names = self._names
         answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
         fields = (Field.optional("entries", "texts", "The entries of the list.", minItems=1),)

@@ -73,7 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The state: one draft per program. A draft has the program as its step and the program's output as its answer."""
+    """The state: a draft for each program. The draft's step is the program, and the draft's answer is the output."""
 
     options: Options
     round: int = 0

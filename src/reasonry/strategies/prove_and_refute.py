@@ -186,7 +186,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The thought that contains the claim, as text: `thought 3, `. Empty if there is none."""
+        """A text that names the claim's thought, such as `thought 3, `. Empty if the claim has no thought."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
     @property
@@ -337,7 +337,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim if its thought is in `ran`, or if arithmetic or the verifier decides. Otherwise, leave it open."""
+    """Confirm a claim from a thought that was run. Settle other claims by arithmetic or the verifier, if possible."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -354,7 +354,7 @@ def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
 
 
 def judge(problem: str, claim: Claim) -> Claim:
-    """Give a claim its verdict by the table at the top of this file, with the decisive reason and quotation."""
+    """Apply the table at the top of this file to a claim. Fill in the claim's verdict, reason and quotation."""
     counted = {lens: vote for lens, vote in claim.votes.items() if vote.counts(f"{problem}\n{claim.text}")}
     fails, holds = _sides(counted.values())
     if len(fails) >= 2 or counted.get("true") in fails:

@@ -129,7 +129,7 @@ def context(state: State) -> str:
 
 
 def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a turn, which has either tool calls, or reasoning and a marked answer."""
+    """Read a turn. Refuse a turn with more than `MAX_ACTIONS` actions."""
     reading = read_turn(state.cards, texts)
     if not isinstance(reading, Unreadable) and len(reading[0].actions) > MAX_ACTIONS:
         return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")

@@ -156,7 +156,7 @@ def _question(s: State, task: str, mark: str = "") -> Ask:
 
 
 def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
-    """Read a program. After the first program, the model may instead mark an answer, read as `final(answer)`."""
+    """Read a program. After the first program, a marked answer also counts, as the program `final(answer)`."""
     marked = find_marked(texts[-1])
     if isinstance(marked, Marked) and s.programs:
         return ProgramReply(f"final({marked.answer!r})"), marked.mode

@@ -104,7 +104,7 @@ def write_draft(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Verify the draft and review it, if wanted. If another round may help, start one."""
+    """Verify the draft. If a judge reviews drafts, ask for a review. If another round may help, start one."""
     s = yield from s.verify()
     found, is_last = s.ranking, len(s.drafts) >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]

@@ -153,7 +153,7 @@ def read_plan(
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
-    """Return the waiting calls for which all needed evidence is available."""
+    """Return the waiting calls that can run, because all the evidence they refer to is available."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 

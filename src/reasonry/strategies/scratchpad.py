@@ -110,12 +110,12 @@ def initialize(s: State) -> Body:
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations. Refuse a reply with a false equation once, so that the model tries again."""
+    """Read lines of operations. Refuse the first reply with a false equation, so that the model tries again."""
     return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
 
 
 def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations that end with the variables as data, with the marked result, or with both."""
+    """Read lines of operations, followed by the variables, the marked result, or both."""
     reading = read_form(texts[-1], Operations)
     if not isinstance(reading, Unreadable):
         return reading

@@ -140,7 +140,7 @@ def formulate(s: State) -> Move:
 
 
 def answer_question(s: State) -> Body:
-    """Answer the sub-question q_i with the tool, tool(q_i), or with the model: a_i ~ p(a | x, q_1, a_1, …, q_i)."""
+    """Answer the sub-question q_i: a_i = tool(q_i) or, if there is no tool, a_i ~ p(a | x, q_1, a_1, …, q_i)."""
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:

@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register a run whose processes died. While a process makes the last attempt at one such run, it drives no other.
+    """Register the retry of a run whose processes died. A run's last retry excludes all other retries in the process.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

@@ -114,7 +114,7 @@ class Follower:
 def _event(
     row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
 ) -> RunEvent:
-    """Build the event of an entry. `run` is in the state right after the entry was folded."""
+    """Build the event of an entry. The entry is already folded into `run`."""
     begins = isinstance(entry, Begun)
     facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
@@ -312,6 +312,6 @@ class FeedReader:
             yield event
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
-        """Yield and remove the queued events that came before the journal line right after position `after`."""
+        """Yield and remove the queued events with a position up to `after`."""
         while self.passing and self.passing[0][0] <= after:
             yield self.passing.popleft()[1]

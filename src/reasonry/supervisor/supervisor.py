@@ -196,7 +196,7 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background. Return a future for the result, or None if the run has ended or is paused.
+        """Drive a job's run in the background. Return a future, or None if the run has ended or is paused.
 
         If the processes that drive the job keep dying, stop the run and return None.
 
@@ -242,7 +242,7 @@ class Supervisor:
 
     @contextmanager
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
-        """Reserve a place for a run, or check that the queue has room for a job. Raises the errors of `check_room`."""
+        """If `job` is None, reserve a place for a run. Otherwise, check that the queue has room for the job."""
         if job is not None:
             if self._queued() >= self._max_queued:
                 message = f"{self._max_queued} runs are in the queue, which is the limit; try again later"
@@ -335,7 +335,7 @@ class Supervisor:
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a client that waits for a run. If the last client disconnects and `leaves` is False, cancel the run."""
+        """Count a waiting client of a run. If the last client disconnects, cancel the run, unless `leaves` is True."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):
@@ -389,7 +389,7 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield the events of a run after the event at position `after`. If `text`, also yield pieces of answers.
+        """Yield the events of a run after position `after`. If `text` is True, also yield pieces of answers.
 
         The events end with the run, or when this process drains.
 

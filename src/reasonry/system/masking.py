@@ -69,7 +69,7 @@ class Secrets:
         self._pattern_in_errors = _any_of(self._certain | self._doubtful)
 
     def keep_environment(self, environ: Mapping[str, str]) -> None:
-        """Register the values of environment variables whose names suggest a key, and the passwords in URLs."""
+        """Register the keys in environment variables: values with names such as `API_KEY`, and passwords in URLs."""
         for name, value in environ.items():
             if "://" in value and "@" in value:
                 self.keep_password(value)
@@ -77,7 +77,7 @@ class Secrets:
                 self._keep_certain(value)
 
     def keep_headers(self, headers: Mapping[str, str]) -> None:
-        """Register the values of HTTP headers whose names suggest a key, without a scheme such as `Bearer`."""
+        """Register the keys in HTTP headers such as `Authorization`. A scheme such as `Bearer` is left out."""
         for name, value in headers.items():
             if any(word in name.casefold() for word in _HEADERS) and value.strip():
                 self._keep_certain(value.split()[-1])
@@ -138,7 +138,7 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def mask_keylike(text: str) -> str:
-    """Replace words that look like secret keys with `***` in a text from outside. The text must be short."""
+    """Mask each word that looks like a secret key. The text must be short."""
     return _KEYLIKE.sub(MASK, text)
 
 

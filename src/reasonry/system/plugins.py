@@ -154,7 +154,7 @@ def _find_points() -> Iterator[tuple[str, metadata.EntryPoint]]:
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return `value` as the opener of a plugin: a callable that takes the text after `PACKAGE/NAME:`.
+    """Return a plugin's callable, which takes the text after `PACKAGE/NAME:`.
 
     Raises:
         UsageError: The object is not callable.

@@ -40,7 +40,7 @@ PASSED_ON = re.compile(
 
 
 def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a child program. Only the usual login variables are kept, so no API keys."""
+    """Select the environment variables that a child program gets. API keys are left out."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
@@ -255,7 +255,7 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
 def read_problems(
     data: bytes, form: type[Line], take: Callable[[int, Line], Taken], *, name: str
 ) -> dict[int, Taken]:
-    """Parse a file of problems, with one JSON object on each line. Return the converted lines by number.
+    """Parse a file with one problem per line, in JSON. Return a mapping from line numbers to converted problems.
 
     Args:
         form: The type of a line. If the `id` of a line is None, the line's number is its id. Empty lines are skipped.

@@ -1,4 +1,4 @@
-"""A command as a verifier, such as tests or a linter. Its exit code is the verdict; its output is the reason.
+"""Runs a command such as a linter as a verifier. The exit code decides the verdict, and the output is the reason.
 
 The command runs in the current folder. It gets the answer on standard input and in the file `$REASONRY_ANSWER`. If the
 answer contains a Python program, the command can import the program as the module `answer`. In the sandbox, the command
@@ -240,7 +240,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the paths that the sandbox must show, so that a program and the `python3` in its folder can run."""
+    """Return the paths that the sandbox needs to run a program and the `python3` in the same folder."""
     files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

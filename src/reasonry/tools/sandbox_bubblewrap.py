@@ -131,7 +131,7 @@ def find_bwrap() -> str | None:
 
 
 def _command(bwrap: str, rules: int, as_root: bool) -> list[str]:
-    """Return the command line up to the interpreter's own arguments.
+    """Return the command that starts Python in the sandbox. The caller adds the program to run.
 
     Args:
         rules: The file descriptor of the system-call filter.

@@ -44,7 +44,7 @@ def give_up(task: dict[str, Any]) -> None:
 
 
 def run(code: str) -> Any:
-    """Run code as an interactive interpreter does and return the value of its last expression."""
+    """Run code. If the last statement is an expression, return the value of the expression."""
     space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     tree = ast.parse(code, "<code>")
     last = tree.body[-1].value if tree.body and isinstance(tree.body[-1], ast.Expr) else None

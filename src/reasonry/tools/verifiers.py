@@ -134,7 +134,7 @@ class JsonSchemaVerifier:
 
 
 class TypeVerifier:
-    """Checks an output against a type, and leaves all other candidates to the run's own verifier.
+    """Checks the typed output of a run. The run's own verifier checks all other candidates.
 
     Args:
         kind: A type, as in the argument `output_type` of `solve`.
@@ -246,7 +246,7 @@ def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
 def reopen_verifier(
     name: str | None, environ: Mapping[str, str] | None = None, hides: Sequence[str] = ()
 ) -> Verifier | None:
-    """Reopen the verifier of a run by its name.
+    """Reopen the verifier of a run, by the name of the verifier.
 
     Raises:
         UsageError: The verifier cannot be opened by its name, for example because it was an object of a program.

@@ -58,7 +58,7 @@ class ProviderLimits:
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Store the limits. Return the stored limit of each provider for which active workers use a different limit."""
+        """Store new limits. Where the active workers have a different limit, return the workers' limit."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -68,7 +68,7 @@ class ProviderLimits:
     async def __call__(
         self, provider: str, lease_s: float, pausing: Callable[[float], None]
     ) -> AsyncGenerator[int | None]:
-        """Wait for a place for a call to a provider, and hold it; see `SharedLimits`."""
+        """Wait until a provider has a free place for a call, and hold the place during the call; see `SharedLimits`."""
         place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
         try:
             yield place
@@ -114,7 +114,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Store the lower of a new limit and the active workers' limit. Return the stored limit if the two differ."""
+    """Store the lower of a new limit and the active workers' limit. Return the workers' limit if the limits differ."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):

@@ -101,7 +101,7 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
 def _new_children(
     s: State, parent: str, reply: Reply | Failed, number: int
 ) -> Iterator[tuple[Node, Thought]]:
-    """For each new proposal, yield a child node of `parent` and its thought. Children are numbered from `number`."""
+    """Yield a child node of `parent`, and a thought, for each new proposal. Number the nodes from `number`."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
     had = {normal(node.content) for node in known}
     new = (each for each in distinct(_proposals_in(reply)) if normal(each.thought) not in had)
@@ -154,7 +154,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 
 
 def _is_alone(s: State) -> bool:
-    """Whether the only new thought left needs no score, because it has no rival."""
+    """Whether a single new thought is left and has no rival, so that no score is needed."""
     alive = [child for child in s.fresh if not child.refuted]
     if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False

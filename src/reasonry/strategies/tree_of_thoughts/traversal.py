@@ -119,7 +119,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the nodes to expand once the frontier is empty: the best expandable nodes of the level nearest the root.
+    """Return the nodes to expand when the frontier is empty: the best expandable nodes nearest to the root.
 
     Either all descendants of such a node failed, or the node was valued 0 and never expanded. Nodes below a closed or
     refuted node are excluded.
@@ -156,7 +156,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute nodes whose steps are all refuted, if no retry is left. Return the state and the nodes to reopen."""
+    """Refute nodes that have only refuted steps and no retry left. Return the state and the nodes to reopen."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)

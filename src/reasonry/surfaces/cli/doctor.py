@@ -89,7 +89,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Test the MCP server of each Reasonry entry. Return a document for each agent."""
+    """Find Reasonry in the agents' files, and test each MCP server found. Return a document for each agent."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

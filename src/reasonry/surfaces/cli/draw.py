@@ -164,7 +164,7 @@ def _table(rows: Sequence[str]) -> Any:
 
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
-    """Draw the latest `limit` nodes of a tree, and the path to the answer. In `nodes`, parents precede children."""
+    """Draw the latest nodes (at most `limit`) and the path to the answer. In `nodes`, parents precede children."""
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if node.state in _ON_PATH}
     places: dict[str | None, Tree] = {}
     for node in nodes:

@@ -232,7 +232,7 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return table columns that show these keys of each row. Long values wrap, except in the first column."""
+    """Return a table column for each key in `names`. Long values wrap, except in the first column."""
     first, *others = names
     wrapping = [Column(name.upper(), name, narrowest=8, wraps=True) for name in others]
     return [Column(first.upper(), first), *wrapping]

@@ -47,7 +47,7 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _no_number(token: Token, kind: str, digits: int) -> ValueError:
-    """Build the error for a text, such as `1h`, in place of a number. The message may suggest a number."""
+    """Return the error for a text that is not a valid number, such as `1h`. The message may suggest a number."""
     text, keyword = token.value.strip(), token.keyword or ""
     unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
@@ -216,7 +216,7 @@ class Filters:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunChoice(Filters):
-    """The filters that choose the runs that a command lists or changes.
+    """The filters that select runs for a command.
 
     Args:
         status: Only runs with this status.

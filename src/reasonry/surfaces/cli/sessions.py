@@ -267,7 +267,7 @@ def think(
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yield each argument as a command-line option, such as `--stage plan`, or `no --stage` if the value is None."""
+    """Yield each argument as an option, such as `--stage plan`. If the value is None, yield `no --stage` instead."""
     for name, value in arguments.items():
         option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
         text = ",".join(value) if isinstance(value, list) else str(value)

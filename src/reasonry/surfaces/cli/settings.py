@@ -46,7 +46,7 @@ class OutputOptions:
 
     @property
     def as_data(self) -> bool:
-        """Whether the output is meant for a program. Otherwise, it is meant for a person."""
+        """Whether the output is meant for a program, not for a person."""
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
@@ -87,7 +87,7 @@ class Common(OutputOptions):
     strategies_dir: str | None = None
 
     def strategies(self) -> Registry:
-        """Return the registry of installed strategies and, if the user named a folder, the user's own strategies."""
+        """Return the registry of installed strategies. If the user named a folder, add the folder's strategies."""
         known = installed_strategies()
         return known if self.strategies_dir is None else read_strategies(self.strategies_dir, known)
 
@@ -114,7 +114,7 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Show the list called `name` in the document that `work` returns. `none` is the note for an empty list."""
+        """Show the list under the key `name` in the result of `work`. If the list is empty, print the note `none`."""
         document = self.do(work)
         more = document["next_cursor"]
         note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none
@@ -323,7 +323,7 @@ class AnswerSettings:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class CoachSettings(AnswerSettings):
-    """The settings of a command that starts a run whose questions the caller answers."""
+    """The settings of a command that starts a coached run."""
 
     limits: Limits = Limits()
 
@@ -350,7 +350,7 @@ class CoachSettings(AnswerSettings):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(CoachSettings):
-    """The settings of a command that starts or resumes a run whose questions a model answers.
+    """The settings of a command that starts or resumes a run. A model answers the run's questions.
 
     Args:
         model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, command:PROGRAM,

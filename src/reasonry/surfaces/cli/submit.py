@@ -201,7 +201,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each run when it has ended. If no server runs and the store is not PostgreSQL, drive the runs here."""
+    """Yield runs as they end. If the store is not PostgreSQL and has no server, drive the runs in this process."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:

@@ -146,7 +146,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a response that streams `events`. The response raises `OverloadedError` if too many streams are open."""
+    """Return an ASGI app that streams `events`. The app raises `OverloadedError` if too many streams are open."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

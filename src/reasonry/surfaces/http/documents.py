@@ -121,7 +121,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Convert a request's query parameters, and any path parameters that are members of `form`, to a Struct.
+    """Convert the parameters in a request's query and path to a Struct of the type `form`.
 
     Raises:
         UsageError: A parameter is unknown, repeated, or of the wrong type.
@@ -164,7 +164,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the choices of a `Literal` member `field` of `form`. For any other member, the list is empty."""
+    """Return the choices of the member named `field`. If the member is not a `Literal`, return an empty list."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)

@@ -89,7 +89,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the `with` block if the store stops answering, unless the block has called the yielded function.
+        """Yield a function. Until the `with` block calls this function, abort the block if the store stops answering.
 
         Raises:
             StoreError: The block was aborted.

@@ -78,7 +78,7 @@ class Metrics(Meter):
         self.watch("reasonry_workers", "Processes that drive jobs.", lambda: health.jobs.workers)
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add the amount `by` to a counter, or record it in a histogram. `name` and `labels` select the metric."""
+        """Increase a counter, or record a value in a histogram. `name` and `labels` select the metric."""
         if (count := self._counts.get(key := (name, *labels.items()))) is None:
             count = self._counts[key] = self._counts[name,].labels(**labels)
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
@@ -109,7 +109,7 @@ class Metrics(Meter):
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:
-        """Count a finished request and its duration. The request began at the `time.perf_counter()` value `begun`."""
+        """Count a finished request, and record the time since `begun`, a `time.perf_counter()` value."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
         self.add("requests", method=method, route=route, status=str(status))

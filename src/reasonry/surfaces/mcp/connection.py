@@ -72,7 +72,7 @@ class Connection:
         self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
-        """Process a line from the client. Every request gets a reply, even if it is unreadable."""
+        """Process a line from the client. An unreadable line gets an error reply."""
         try:
             message = frames.read(line)
         except frames.UnreadableError as error:
@@ -102,7 +102,7 @@ class Connection:
             await asyncio.wait([*self._working], timeout=timeout_s)
 
     def abandon(self, why: str) -> list[str]:
-        """Cancel all pending requests, answer each with an error, and return a readable description of each."""
+        """Cancel all pending requests and answer them with errors. Return the id and method of each request."""
         error = WorldError(why, code="deadline_exceeded", retryable=True)
         left: list[str] = []
         for task, (id, name) in list(self._working.items()):

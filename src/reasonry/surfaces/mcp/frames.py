@@ -139,17 +139,17 @@ def is_id(value: Any) -> bool:
 
 
 def result(id: Any, encoded: bytes) -> bytes:
-    """Return the line of a reply. `encoded` is the result in JSON."""
+    """Encode a reply as one line. `encoded` is the result, already in JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
 
 
 def error(id: Any, refusal: RefusedError) -> bytes:
-    """Return the line of an error reply."""
+    """Encode an error reply as one line."""
     data = {} if refusal.data is None else {"data": refusal.data}
     body = {"code": refusal.code, "message": refusal.message, **data}
     return _encode({"jsonrpc": "2.0", "id": id, "error": body}) + b"\n"
 
 
 def notification(method: str, params: Any) -> bytes:
-    """Return the line of a notification."""
+    """Encode a notification as one line."""
     return _encode({"jsonrpc": "2.0", "method": method, "params": params}) + b"\n"

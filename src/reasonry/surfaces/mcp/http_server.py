@@ -1,4 +1,4 @@
-"""Builds the MCP server for HTTP with the official SDK. It has the tools, resources and prompts of our stdio server.
+"""Serves MCP over HTTP with the official SDK. The tools, resources and prompts are the same as over stdio.
 
 Importing this module takes half a second, so the stdio server does not import it.
 """

@@ -244,7 +244,7 @@ def _session_listing(session: Document) -> Document:
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
-    """Build the text that teaches an agent a strategy, from the strategy's table of stages."""
+    """Build the text that teaches a strategy to an agent. The text describes each stage of the strategy."""
     task = f"Think about this problem:\n\n{problem}\n\n" if problem else "Think about the problem at hand. "
     head = (
         f"{task}Work by the strategy **{strategy.title}** ({strategy.source}). {strategy.summary}\n\n"

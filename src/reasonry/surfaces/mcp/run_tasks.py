@@ -117,7 +117,7 @@ class RunTasks:
     # -- starting
 
     async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
-        """Accept a run and return its id. If there is a `job`, the run becomes an MCP task."""
+        """Begin a run and return the run's id. If `job` is given, the run is an MCP task."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
             tools = [*request.participants.tools, CallersTool(ASK_USER)]
@@ -197,7 +197,7 @@ class RunTasks:
     async def _settle(
         self, run_id: str, *, can_ask: bool = True
     ) -> tuple[RunRow, Run | None, UserQuestion | None]:
-        """Close questions that cannot be asked or are too old. Return the run's row, the run and any open question."""
+        """Close a task's question if it is too old or cannot be asked. Return the task's row, run and open question."""
         while True:
             row = await self.app.store.run(run_id)
             if not row.unattended:

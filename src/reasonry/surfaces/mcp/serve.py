@@ -136,12 +136,12 @@ class ThoughtLog:
         self._thread.start()
 
     def add(self, tool: str, arguments: Document, document: Document) -> None:
-        """Log the thought in a call of the tool `sequentialthinking`. Ignore calls of other tools."""
+        """Log the thought that a call of `sequentialthinking` contains. Ignore calls of other tools."""
         if tool == "sequentialthinking":
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Queue a text for the log, or drop the text if the queue is full. None ends the log."""
+        """Queue a text for the log, or drop the text if the queue is full. A queued None ends the log."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 

@@ -1,4 +1,4 @@
-"""Types for a tool of the MCP server and for the context of a tool call, and functions that build tool results.
+"""Defines an MCP tool and the context of a tool call. Builds the results of tool calls.
 
 A tool takes the raw arguments of a call. It returns a document or raises an error, and does not know the protocol.
 """
@@ -75,7 +75,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`. The address of the tool's page is repeated for older clients."""
+        """Return the tool's entry in `tools/list`. A page's address appears under two keys, one for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,

@@ -52,7 +52,7 @@ class CallEvent(Struct, frozen=True, tag="call"):
 
 
 class VerdictEvent(Struct, frozen=True, tag="verdict"):
-    """A verifier gave its verdict on the call `id`."""
+    """A verifier gave a verdict. The `CallEvent` of the verifier has the same `id`."""
 
     run_id: str
     id: str

@@ -139,7 +139,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
-    """Return the titles of the other agents that use the skills in `folder`, joined by commas."""
+    """Return the titles of the other agents that use the skills in `folder`. Commas separate the titles."""
     leaving = (agent.name, *wanted.agents)
     users = [entry.agent for entry in find_entries(machine) if entry.name == wanted.name]
     others = [other for other in users if other.name not in leaving]

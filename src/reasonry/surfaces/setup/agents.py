@@ -130,7 +130,7 @@ class Machine(Struct, frozen=True):
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
     def has(self, agent: Agent) -> bool:
-        """Whether an agent is installed: a file or folder in its `signs` exists, or its command is on PATH."""
+        """Whether an agent is installed: a path in `signs` exists, or a program in `programs` is on PATH."""
         path = self.environ.get("PATH", "")
         has_trace = any(sign.exists() for sign, _ in self._candidates(agent.signs))
         return has_trace or any(shutil.which(name, path=path) for name in agent.programs)
@@ -148,7 +148,7 @@ class Machine(Struct, frozen=True):
         return self.find(agent.skills) if agent.skills else None
 
     def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-        """Yield each possible path, and whether `find` may choose the path without a file there."""
+        """Yield each possible path with a flag. `find` may choose a flagged path even if no file exists there."""
         folders = self.folders()
         for place in places:
             folder, _, path = place.partition("/")

@@ -1,4 +1,4 @@
-"""Finds the entries for Reasonry in the agents' files and checks whether their servers work."""
+"""Finds the entries for Reasonry in the agents' files, and checks whether the server of each entry works."""
 
 import asyncio
 import json

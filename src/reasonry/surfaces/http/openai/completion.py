@@ -172,7 +172,7 @@ class Completion(Struct):
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
-        """Set `calls` to the tool calls whose results the run needs from the client. Return whether there are any."""
+        """Set `calls` to the tool calls that the client must make. Return False if there is no such call."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
         self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)

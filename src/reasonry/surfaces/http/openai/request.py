@@ -231,7 +231,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield pairs of a message and a text to quote from it: the message's own text, a tool call, or a tool result."""
+    """Yield (message, text) pairs. The text to quote is the message's own text, a tool call, or a tool result."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -277,7 +277,7 @@ class Function(Struct, frozen=True):
     parameters: Form | None = None
 
     def __post_init__(self) -> None:
-        """Refuse parameters whose schema cannot be used."""
+        """Raise `ValueError` if `parameters` is not a usable JSON schema."""
         if fault := schema_fault(self.parameters or {}):
             raise ValueError(f"parameters: {fault}")
 
@@ -407,7 +407,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """If `tool_choice` forces a call, the functions that the answer may call. Otherwise, an empty list."""
+        """The functions that a forced call may name. The list is empty unless `tool_choice` forces a call."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         return [tool.function for tool in self.tools if choice == "required" or tool.function.name == named]

@@ -166,7 +166,7 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return a response that has no output yet and repeats fields of the request. `name` is its id without `resp_`."""
+    """Return a response with the id `resp_NAME`, some fields of the request, and no output yet."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
@@ -274,7 +274,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request. `read` is the API's name for input (such as `prompt`), `written` for output."""
+    """Return a request's usage. `read` and `written` are the API's words for input and output, such as `prompt`."""
     used = completion.usage
     thought = used.output_tokens - estimate_tokens(completion.answer)
     return {
