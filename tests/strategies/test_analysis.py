@@ -13,10 +13,13 @@ from reasonry.core.effects import CallTool, Verify
 from reasonry.core.events import UNREADABLE, Failed, Verified
 from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
+from reasonry.core.readings import Unreadable
 from reasonry.errors import UsageError
+from reasonry.reading.form import read_form
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.strategies.analysis.forms import TASKS
+from reasonry.strategies.analysis.tasks import REPLIES
 
 from ..playing import advance
 from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
@@ -591,6 +594,12 @@ def test_a_reason_stands_before_its_verdict_in_a_form(stage: str, first: str, th
     assert form is not None
     fields = list(form["properties"])
     assert fields.index(first) < fields.index(then)
+
+
+@pytest.mark.parametrize("resource", REPLIES)
+def test_the_example_of_a_task_is_a_legal_reply_for_each_resource(resource: str) -> None:
+    example = json.dumps(ANALYSIS.by_name["task_execution"].example)
+    assert not isinstance(read_form(example, REPLIES[resource][0]), Unreadable)
 
 
 def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_answer() -> None:

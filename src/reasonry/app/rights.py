@@ -97,6 +97,16 @@ class ListedRights(Rights):
         admitted = await self.pool.run_in_thread(look_up) if named.tools else look_up()
         if source is None or coached:
             return admitted
+        takes_model = named.model is not None or was_coached
+        await self._check_models(source, takes_model=takes_model)
+        if was_coached and admitted.model is None:
+            message = "name the model that answers the questions of this run"
+            raise UsageError(message, option="model", choices=self.allowed.model_names)
+        return admitted if takes_model else replace(admitted, model=None)
+
+    async def _check_models(self, source: Run | RecordedRun, *, takes_model: bool) -> None:
+        """Raise `UsageError` if a recorded model that stays in use is not listed."""
+        recorded = source.participants
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.add(
@@ -104,16 +114,11 @@ class ListedRights(Rights):
                 or OFFLINE
             )
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
-        names, takes_model = self.allowed.model_names, named.model is not None or was_coached
         for role, spec in [*roles.items(), *(("seat", seat) for seat in recorded.seats)]:
             if spec and spec not in listed and not (role == "model" and takes_model):
                 message = f"the {role.replace('_', ' ')} of this run is not listed here (REASONRY_MODELS)"
                 message += "; name another" if role == "model" else ""
-                raise UsageError(message, option="model", choices=names)
-        if was_coached and admitted.model is None:
-            message = "name the model that answers the questions of this run"
-            raise UsageError(message, option="model", choices=names)
-        return admitted if takes_model else replace(admitted, model=None)
+                raise UsageError(message, option="model", choices=self.allowed.model_names)
 
     def _look_up(self, named: Participants) -> Participants:
         allowed = self.allowed

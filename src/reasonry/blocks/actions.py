@@ -204,7 +204,7 @@ def _is_protocol(text: str) -> bool:
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
     """Return the text before the first call, the calls, and the name of the method that read the calls."""
-    before, calls, rung, outside = text, list[Action](), "", text
+    outside = text
     if _is_protocol(text):
         before, _, last = text.rpartition("\n")
         calls, rung = _calls_of(cards, _leading(last), is_all=True), "json"
@@ -214,23 +214,17 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
     elif acts := list(_PAPER.finditer(text)):
         calls, rung, before = [_paper_call(cards, act) for act in acts], "lines", text[: acts[0].start()]
     else:
-        # `json_values` yields the last object of a text first. Here the first object of each rung comes first.
-        found = sorted(enumerate(json_values(text)), key=lambda each: (_RUNGS.index(each[1][1]), -each[0]))
-        for _, (value, rung) in found:
-            if rung == "json" and isinstance(value, dict) and "answer" in value:
-                outside = str(value.get("thought"))
-            if calls := _calls_of(cards, value, is_all=rung != "embedded"):
-                thought = value.get("thought") if isinstance(value, dict) else None
-                before = thought if isinstance(thought, str) else text.partition("{")[0]
-                if isinstance(calls, list) and isinstance(value, dict) and value.get("answer"):
-                    calls.append(Action(ANSWER, {"answer": value["answer"]}))
-                break
+        before, calls, rung = _data_calls(cards, text)
+        outside = before
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    # If no call was read, but markup or a tool's name looks like a call, the text is unreadable.
-    named = (match[match.lastindex or 0] for match in _NAMED.finditer(outside))
-    seems_to_call = has_markup(outside) or any(card_named(cards, name) is not None for name in named)
-    return (before, calls, rung) if calls or not seems_to_call else _UNREADABLE
+    return (before, calls, rung) if calls or not _seems_to_call(cards, outside) else _UNREADABLE
+
+
+def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
+    """Whether markup or a tool's name in a text looks like a call."""
+    named = (match[match.lastindex or 0] for match in _NAMED.finditer(text))
+    return has_markup(text) or any(card_named(cards, name) is not None for name in named)
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
@@ -277,6 +271,23 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 # -- data
+
+
+def _data_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action] | Unreadable, str]:
+    """See `_read_calls`. If there is no call, return the text outside the answer instead of the text before the call."""
+    outside = text
+    # `json_values` yields the last object of a text first. Here the first object of each rung comes first.
+    found = sorted(enumerate(json_values(text)), key=lambda each: (_RUNGS.index(each[1][1]), -each[0]))
+    for _, (value, rung) in found:
+        members: dict[str, Any] = value if isinstance(value, dict) else {}
+        if calls := _calls_of(cards, value, is_all=rung != "embedded"):
+            thought = members.get("thought")
+            if isinstance(calls, list) and members.get("answer"):
+                calls.append(Action(ANSWER, {"answer": members["answer"]}))
+            return thought if isinstance(thought, str) else text.partition("{")[0], calls, rung
+        if rung == "json" and "answer" in members:
+            outside = str(members.get("thought"))
+    return outside, [], ""
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:

@@ -282,7 +282,11 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     unrun = [each for each in events if isinstance(each, Failed) and each.code == SandboxError.default_code]
     if unrun:
         yield f"{len(unrun)} of the programs could not be run, through no fault of theirs; {unrun[-1].message}"
-    usages = [event.usage for event in events if isinstance(event, Answered | Failed)]
+    yield from _warn_of_usage(run)
+
+
+def _warn_of_usage(run: Run) -> Iterator[str]:
+    usages = [settled.event.usage for settled in run.events if isinstance(settled.event, Answered | Failed)]
     unpriced = sum(usage.tokens > 0 and usage.usd is None for usage in usages)
     if run.budget.usd is not None and unpriced:
         yield (

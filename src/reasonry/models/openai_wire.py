@@ -59,6 +59,7 @@ _ABOUT_SAMPLES = re.compile(
 )
 _ABOUT_FORM = ("response_format", "responseformat", "json_object", "jsonobject", "structured", "schema")
 _ABOUT_TOOLS = re.compile(r"\btool|function")
+_ABOUT_LIMIT = re.compile("max_(?:completion_)?tokens")
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_NAME: Final[dict[LimitName, LimitName]] = {
     "max_tokens": "max_completion_tokens",
@@ -86,12 +87,10 @@ class Dialect(Struct):
             sent: The body of the refused request. Other refusals may have changed the dialect since then.
             complaint: The server's message in lower case.
         """
-        parts = (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples"))
-        if taken := next(
-            (taken for name, about, taken in parts if name in sent and about.search(complaint)), ""
-        ):
-            setattr(self, taken, False)
-            return True
+        for name, about, taken in (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples")):
+            if name in sent and about.search(complaint):
+                setattr(self, taken, False)
+                return True
         tried = sent.get("response_format", {}).get("type", "none")
         if tried != "none" and any(word in complaint for word in _ABOUT_FORM):
             if self.format == tried:
@@ -100,12 +99,11 @@ class Dialect(Struct):
         if (limit := sent.get(self.limit_name, 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(complaint):
             self.limit_most = min(self.limit_most, limit // 2)
             return True
-        is_named = any(name in complaint for name in _OTHER_NAME)
-        if is_named and (name := next(filter(sent.__contains__, _OTHER_NAME), None)):
-            if self.limit_name == name and not self.limit_swapped:
-                self.limit_name, self.limit_swapped = _OTHER_NAME[name], True
-            if self.limit_name != name:
-                return True
+        limit_name = next(filter(sent.__contains__, _OTHER_NAME), None)
+        has_other = limit_name != self.limit_name or not self.limit_swapped
+        if limit_name and has_other and _ABOUT_LIMIT.search(complaint):
+            self.limit_name, self.limit_swapped = _OTHER_NAME[limit_name], True
+            return True
         for name in ("temperature", "stream_options"):
             if name in sent and name in complaint:
                 setattr(self, name, False)

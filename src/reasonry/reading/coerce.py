@@ -294,26 +294,30 @@ def _to_choice(value: Any, schema: Schema) -> Any:
 
 
 def _to_list(value: Any, schema: Schema) -> list[Any]:
-    value, items = _decode(value), schema.get("items", {})
-    if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
-        value = []
-    if isinstance(value, dict):
-        # An object may number the items, wrap the list, or be the only item.
-        inner = list(value.values())
-        is_wrapped = len(inner) == 1 and isinstance(inner[0], list)
-        value = inner if all(map(str.isdigit, value)) else inner[0] if is_wrapped else [value]
-    elif isinstance(value, str) and "object" not in _kinds(items):
-        value = list_items(value) or [line.strip() for line in value.splitlines()]
-    elif not isinstance(value, list):
-        value = [value]
-    entries = [entry for entry in value if entry != "" and (entry is not None or _are_texts(items))]
-    if value and not any(entry not in (None, "") for entry in entries):
+    items = schema.get("items", {})
+    listed = _as_list(value, items)
+    entries = [entry for entry in listed if entry != "" and (entry is not None or _are_texts(items))]
+    if listed and not any(entry not in (None, "") for entry in entries):
         raise Misfit("there is nothing in its list")
     lowest, highest = schema.get("minItems", 0), schema.get("maxItems", len(entries))
     if not lowest <= len(entries) <= highest:
         wanted = f"at least {lowest}" if len(entries) < lowest else f"at most {highest}"
         raise Misfit(f"it has {len(entries)} items; give {wanted}")
     return [_fit_entry(entry, items) for entry in entries]
+
+
+def _as_list(value: Any, items: Schema) -> list[Any]:
+    value = _decode(value)
+    if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
+        return []
+    if isinstance(value, dict):
+        # An object may number the items, wrap the list, or be the only item.
+        inner = list(value.values())
+        is_wrapped = len(inner) == 1 and isinstance(inner[0], list)
+        return inner if all(map(str.isdigit, value)) else inner[0] if is_wrapped else [value]
+    if isinstance(value, str) and "object" not in _kinds(items):
+        return list_items(value) or [line.strip() for line in value.splitlines()]
+    return value if isinstance(value, list) else [value]
 
 
 def _are_texts(items: Schema) -> bool:

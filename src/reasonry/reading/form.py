@@ -52,8 +52,7 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
 def _read_answer(
     text: str, before: Sequence[str], form: type[Struct], field: str
 ) -> tuple[Any, str] | Unreadable:
-    whole = [(value, rung) for value, rung in json_values(text, whole=True) if _holds(value, field)]
-    if whole:
+    if whole := _find_objects(text, field, whole=True):
         return _read_one(whole, form, field)
     marked = find_marked(text)
     if isinstance(marked, Marked):
@@ -64,7 +63,7 @@ def _read_answer(
         return call
     begins = text.lstrip().startswith("{")
     is_data = begins or text.rstrip().endswith("```")
-    found = [(value, rung) for value, rung in json_values(text) if _holds(value, field)]
+    found = _find_objects(text, field)
     own = [
         (value, rung)
         for value, rung in found
@@ -78,6 +77,11 @@ def _read_answer(
         return _read_one([(value, "yaml")], form, field)
     ending = find_ending(text)
     return marked if ending is None else _fill(form, field, ending)
+
+
+def _find_objects(text: str, field: str, *, whole: bool = False) -> list[tuple[Any, str]]:
+    found = json_values(text, whole=whole)
+    return [(value, rung) for value, rung in found if _holds(value, field)]
 
 
 def _read_one(

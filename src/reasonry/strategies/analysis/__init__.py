@@ -151,7 +151,6 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             "another way, within the limit; then leave the task.",
             fields=(Field.optional("result", "any", "What the resource brought, or the error."),),
             body=tasks.execute,
-            reply=forms.ExecutionReply,
             example={
                 "answer": "Requests, Beautiful Soup, Scrapy, Playwright.",
                 "confidence": 0.9,

@@ -119,24 +119,6 @@ class CodeReply(Struct, frozen=True):
     code: Annotated[str, Meta(min_length=1, description="Python; its last line is the result.")]
 
 
-class ExecutionReply(Struct, frozen=True, omit_defaults=True):
-    """The reply for a task: `answer` and `confidence` from `knowledge`, `steps` and `conclusion` from `logic_kernel`,
-    `code` for `py_executor`.
-    """  # noqa: D205
-
-    answer: Annotated[str | None, Meta(description="`knowledge`: what is known.")] = None
-    confidence: Annotated[float | str | None, Meta(description="`knowledge`: how sure, 0 to 1.")] = None
-    steps: Annotated[
-        tuple[str, ...] | None, Meta(description="`logic_kernel`: one inference each, in order.")
-    ] = None
-    conclusion: Annotated[str | None, Meta(description="`logic_kernel`: what follows.")] = None
-    formal_claim: Annotated[
-        str | dict[str, Any] | None,
-        Meta(description="`logic_kernel`: the claim in the form the checker reads."),
-    ] = None
-    code: Annotated[str | None, Meta(description="`py_executor`: Python that ends with the result.")] = None
-
-
 class QualityReply(Struct, frozen=True, kw_only=True):
     """Whether to accept a result."""
 

@@ -160,12 +160,7 @@ def _usage_error(error: CycloptsError) -> UsageError:
     command, unused = list(error.command_chain or ()), list(error.unused_tokens or ())
     _, apps, _ = app.parse_commands(command)
     if isinstance(error, UnknownCommandError):
-        names = [name for name in apps[-1] if name[0] != "-"]
-        # A word in a command's description suggests the command: `runs compare` suggests `runs diff`.
-        described = {name: COMMANDS.get(" ".join([*command, name]), "").lower() for name in names}
-        named = [name for name in names if unused[0].lower() in re.findall(r"\w+", described[name])]
-        near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(unused[0], names, "Commands")
-        fault = f"unknown command {unused[0][:100]!r}.{near}"
+        fault = _unknown_command(unused[0], command, apps[-1])
     elif isinstance(error, UnknownOptionError):
         written = error.token.keyword or error.token.value
         fault = _unknown_option(written.partition("=")[0], command, apps[-1])
@@ -179,6 +174,15 @@ def _usage_error(error: CycloptsError) -> UsageError:
         fault = fault[:1].lower() + fault[1:].replace("Must be <= ", "It must be at most ")
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault)} Usage: {usage}; --help says more.")
+
+
+def _unknown_command(written: str, group: list[str], app: App) -> str:
+    names = [name for name in app if name[0] != "-"]
+    # A word in a command's description suggests the command: `runs compare` suggests `runs diff`.
+    described = {name: COMMANDS.get(" ".join([*group, name]), "").lower() for name in names}
+    named = [name for name in names if written.lower() in re.findall(r"\w+", described[name])]
+    near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(written, names, "Commands")
+    return f"unknown command {written[:100]!r}.{near}"
 
 
 def _unknown_option(written: str, command: list[str], app: App) -> str:

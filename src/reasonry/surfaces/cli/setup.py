@@ -12,7 +12,7 @@ from ...stores import open_store
 from ...system.masking import SECRETS
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
-from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
+from ..setup.agents import AGENTS, NAME, Agent, Machine, find_agent, this_installation
 from ..setup.config_file import make_change
 from .output import confirm, print_line, print_note
 from .settings import Listed, OutputOptions
@@ -57,11 +57,7 @@ def setup(
     launch = this_installation()
     options = server_options(store, model, models, machine.folder)
     launch = structs.replace(launch, args=(*launch.args, *options))
-    is_named = agents and agents != ("all",)
-    found = map(find_agent, agents) if is_named else machine.agents()
-    if not (by_name := {agent.name: agent for agent in found}):
-        known = ", ".join(agent.name for agent in AGENTS)
-        raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
+    by_name = _find_agents(machine, agents)
     wanted = SetupRequest(launch, name, tuple(by_name), remove, not no_skills)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
     if not output.as_data:
@@ -79,6 +75,15 @@ def setup(
     document = {"done": is_done, "agents": [_document(plan) for plan in plans]}
     output.show(document, lambda: _print_end(plans, is_done=is_done, is_asked=is_asked))
     return present.exit_code(errors[0].code) if errors else 0
+
+
+def _find_agents(machine: Machine, names: Sequence[str]) -> dict[str, Agent]:
+    is_named = names and names != ("all",)
+    found = map(find_agent, names) if is_named else machine.agents()
+    if not (by_name := {agent.name: agent for agent in found}):
+        known = ", ".join(agent.name for agent in AGENTS)
+        raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
+    return by_name
 
 
 def server_options(
