@@ -16,6 +16,7 @@ from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
 from reasonry.engine import journal
 from reasonry.engine.coach import Coach, document
+from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames, Settled
 from reasonry.engine.open_questions import questions
@@ -164,7 +165,7 @@ async def record_answers(
         await opened.take_answers(
             [(effect_id, Answered(answers[effect_id], at_ms)) for effect_id in in_order]
         )
-        await opened.drive(performers, coached=True)
+        await drive_run(opened, performers, coached=True)
         return document(opened)
 
 

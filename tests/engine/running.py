@@ -15,6 +15,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.control import Control
+from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import CALLER, Begun, ParticipantNames
 from reasonry.engine.observer import Observer
@@ -69,7 +70,7 @@ async def drive(
 ) -> Result:
     """Perform a run until it ends."""
     async with engine.open(run_id) as opened:
-        return await opened.drive(performers, observer)
+        return await drive_run(opened, performers, observer)
 
 
 @asynccontextmanager
@@ -79,7 +80,7 @@ async def driven(
     """Drive a run in the background; yield what steers it, and its result to come."""
     control = Control()
     async with asyncio.timeout(60), engine.open(run_id) as opened:
-        yield control, asyncio.create_task(opened.drive(Performers(model), control=control))
+        yield control, asyncio.create_task(drive_run(opened, Performers(model), control=control))
 
 
 async def resume(
@@ -93,7 +94,7 @@ async def resume(
     """Reopen a run and drive it."""
     async with engine.open(run_id) as opened:
         await opened.reopen(budget, participants)
-        return await opened.drive(performers)
+        return await drive_run(opened, performers)
 
 
 async def take_over(engine: Engine, run_id: str, performers: Performers) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
+from reasonry.engine.drive import drive_run
 from reasonry.engine.open_questions import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
@@ -68,7 +69,7 @@ async def test_a_run_waits_for_its_caller_alone_and_goes_on_in_another_process(t
             async with app.engine.open(run_id) as opened:
                 await opened.take_answers(result_events(opened.run, results, 5))
                 performers = await app.reopen(opened, Participants(model=model, tools=[add]))
-                result = await opened.drive(performers)
+                result = await drive_run(opened, performers)
         assert (result.status, result.answer, model.calls) == ("done", "sunny in 1", 2)
         assert (await app.engine.replay(run_id))["replay"]["identical"]
 

@@ -13,7 +13,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.coach import Coach
-from reasonry.engine.drive import KEEP_EVERY
+from reasonry.engine.open_run import KEEP_EVERY
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError
 

@@ -19,6 +19,7 @@ from reasonry.engine.budget_guard import LEAST_ROOM
 from reasonry.engine.calls import Calls
 from reasonry.engine.coach import Coach
 from reasonry.engine.control import Control
+from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Steered
 from reasonry.engine.policy import Performers, Policy
@@ -325,7 +326,7 @@ async def test_a_first_call_is_recorded_with_its_run_and_withdrawn_if_it_does_no
         if drains:
             control.drain()
         async with engine.open(run_id, opened) as driven:
-            result = await driven.drive(Performers(model), control=control)
+            result = await drive_run(driven, Performers(model), control=control)
         assert (result.usage.calls, model.calls) == (calls, 1)
         assert (await engine.result(run_id)).usage.calls == calls
     assert (await resume(engine, run_id, Performers(model))).usage.calls == 1
@@ -337,7 +338,7 @@ async def test_a_first_call_that_waits_for_its_rate_counts_only_once_it_goes_out
     for waits in (False, True):
         accepted = await engine.accept(order(LOOP, LOOP.options(steps=1), Budget(calls=1)), drive=True)
         async with engine.open(*accepted) as opened:
-            driving = asyncio.create_task(opened.drive(Performers(model)))
+            driving = asyncio.create_task(drive_run(opened, Performers(model)))
             while waits and len(await engine.store.lines(accepted.run_id)) < 3:
                 await asyncio.sleep(0.01)
             if waits:
@@ -378,7 +379,7 @@ async def test_a_first_call_whose_limit_is_lifted_while_it_waits_stays_counted(
     engine, model = Engine(MemoryStore(), STRATEGIES), OneByOne()
     accepted = await engine.accept(order(LOOP, LOOP.options(steps=1, width=2), Budget(calls=9)), drive=True)
     async with engine.open(*accepted) as opened:
-        driving = asyncio.create_task(opened.drive(Performers(model)))
+        driving = asyncio.create_task(drive_run(opened, Performers(model)))
         await until(lambda: model.calls == 1)
         await engine.steer(accepted.run_id, Steered(budget=Budget()))
         await until(lambda: opened.run.budget.calls is None)

@@ -13,6 +13,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
 from reasonry.engine import journal, rate_limits
 from reasonry.engine.budget_guard import BudgetExhausted
+from reasonry.engine.drive import drive_run
 from reasonry.engine.journal import CallIntended
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
@@ -218,7 +219,7 @@ async def test_a_run_waits_within_its_seconds_then_ends_as_rate_limited_and_can_
         assert (await app.store.run(result.run_id)).reason == "rate_limited"
         passing.ahead_s = 800.0
         async with app.engine.open(result.run_id) as opened:
-            resumed = await opened.drive(await app.reopen(opened, Participants(model=model)))
+            resumed = await drive_run(opened, await app.reopen(opened, Participants(model=model)))
         assert (resumed.outcome, resumed.answer, model.calls) == ("answered", "7", 2)
 
 

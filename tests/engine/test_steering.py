@@ -14,6 +14,7 @@ from reasonry.app.runs import set_limits
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
+from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Entry, Steered
 from reasonry.engine.observer import Observer
@@ -86,7 +87,7 @@ class Steersman(Observer):
     async def drive(self, engine: Engine, run_id: str, model: Any) -> Result:
         self.steer = partial(steer, engine, run_id, self.control)
         async with engine.open(run_id) as opened:
-            return await opened.drive(Performers(model), self, control=self.control)
+            return await drive_run(opened, Performers(model), self, control=self.control)
 
 
 async def looping(steps: int, width: int, budget: Budget | None = None, most: int = 2) -> tuple[Engine, str]:

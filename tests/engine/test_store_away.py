@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasonry.core.budget import Budget
-from reasonry.engine import drive as driving_room
+from reasonry.engine import open_run
 from reasonry.engine.engine import Engine
 from reasonry.errors import ConflictError, StoreError
 from reasonry.records import Line
@@ -48,7 +48,7 @@ class AwayStore(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driving_room, "RETRY_S", 0.001)
+    monkeypatch.setattr(open_run, "RETRY_S", 0.001)
 
 
 async def begun(store: AwayStore, budget: Budget | None = None) -> tuple[Engine, str]:

@@ -56,7 +56,7 @@ async def test_it_has_each_thought_at_once_though_the_run_is_read_from_its_kept_
     strategy: Strategy[Any, Any],
 ) -> None:
     async with App("memory") as app:
-        with patch("reasonry.engine.drive.KEEP_EVERY", 1):
+        with patch("reasonry.engine.open_run.KEEP_EVERY", 1):
             for seed in range(3):
                 run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
                 for most in (1, 2, 4, None):

@@ -100,7 +100,7 @@ async def test_deaths_and_lost_leases_are_counted(postgres_url: str, monkeypatch
             raise ConflictError("it continues there", code="lease_lost")
 
         (third,) = await accept(app, "offline", 1)
-        monkeypatch.setattr("reasonry.engine.drive.OpenRun.drive", lose)
+        monkeypatch.setattr("reasonry.supervisor.supervisor.drive_run", lose)
         ended = await supervisor.take_up(third)
         assert ended is not None
         await asyncio.wait([ended])

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from reasonry.app.app import App
+from reasonry.engine.drive import drive_run
 from reasonry.errors import ConflictError
 from reasonry.records import Line
 from reasonry.stores.database import connect
@@ -74,7 +75,7 @@ async def take_over(app: App, run_id: str) -> float:
         try:
             async with app.engine.open(run_id) as opened:
                 waited = time.monotonic() - began
-                result = await opened.drive(await app.reopen(opened))
+                result = await drive_run(opened, await app.reopen(opened))
         except ConflictError as error:
             if error.code != "conflict" or time.monotonic() - began > 20 * LEASE_S:
                 raise

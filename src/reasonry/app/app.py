@@ -17,11 +17,12 @@ from ..core.options import with_preset
 from ..core.problem import without_quoted
 from ..core.registry import Registry, add_strategies, resolve
 from ..core.strategy import Strategy
-from ..engine.drive import OpenRun
+from ..engine.drive import drive_run
 from ..engine.engine import Engine, RecordedRun
 from ..engine.fork import Fork
 from ..engine.journal import Begun
 from ..engine.observer import Observer
+from ..engine.open_run import OpenRun
 from ..engine.policy import Performers, Policy, rewind
 from ..engine.prices import check_priced
 from ..engine.result import Result
@@ -254,7 +255,7 @@ class App:
     ) -> Result:
         """Accept a run or a fork, and drive it to its end."""
         async with self.engine.begin(order, performers, fork) as opened:
-            result = await opened.drive(performers, observer)
+            result = await drive_run(opened, performers, observer)
         performers.check_used(opened.run)
         return result
 
@@ -268,7 +269,7 @@ class App:
         """Resume a run with its recorded participants, or with other participants."""
         async with self.engine.open(run_id) as opened:
             performers = await self.reopen(opened, participants, budget)
-            return await opened.drive(performers, observer)
+            return await drive_run(opened, performers, observer)
 
     async def reopen(
         self,

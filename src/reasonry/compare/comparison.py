@@ -28,6 +28,7 @@ from ..core.budget import Budget
 from ..core.effects import Ask, Effect, Verify
 from ..core.events import NOTHING, Answered, Event, ToolReturned, Usage, Verified
 from ..core.registry import strategy_names
+from ..engine.drive import drive_run
 from ..engine.journal import Begun, Settled
 from ..engine.observer import Observer
 from ..engine.policy import Performers
@@ -294,7 +295,7 @@ class Comparison:
         if row is not None:
             return await self.app.resume(row.run_id, job.participants, observer=self.spending)
         async with self.engine.begin(job.order, job.performers, session_id=session_id) as opened:
-            return await opened.drive(job.performers, self.spending)
+            return await drive_run(opened, job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
         """Return the latest run for a key (None if a new run is needed), and the session id that a new run gets."""

@@ -18,11 +18,12 @@ from ..records import now_ms
 from ..system.masking import SECRETS
 from .coach_input import read_answers
 from .compact_replies import HOW_TO_READ, compact_questions, compact_result, equal_questions, pieces_of
-from .drive import OpenRun
+from .drive import drive_run
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
 from .open_questions import handed_out, questions
+from .open_run import OpenRun
 from .policy import Performers
 from .ports import OnText, Question
 from .prices import no_price
@@ -126,7 +127,7 @@ class Coach(Struct, frozen=True):
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
         """Perform all effects of a run except questions, and return the run's state. For `known`, see `_document`."""
-        await opened.drive(performers, coached=True)
+        await drive_run(opened, performers, coached=True)
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:

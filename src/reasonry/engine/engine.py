@@ -24,9 +24,9 @@ from ..errors import ConflictError, UsageError
 from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id, now_ms
 from . import journal
 from .budget_guard import limits_calls
-from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings
 from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .open_run import OpenRun
 from .policy import Performers, Policy, rewind
 from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
 from .result import Result, rows_of

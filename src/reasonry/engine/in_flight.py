@@ -16,7 +16,7 @@ class InFlight:
     """Holds the effects in flight, and holds their events until the events are written."""
 
     def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+        self.calls = calls
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
         self.cancelled: dict[str, int] = {}
@@ -63,7 +63,7 @@ class InFlight:
             effect_id = self.tasks.pop(task).id
             has_come = not task.cancelled() and task.exception() is None
             answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
-            self.cancelled[effect_id] = answered or self._calls.in_flight.pop(effect_id, NOTHING).calls
+            self.cancelled[effect_id] = answered or self.calls.in_flight.pop(effect_id, NOTHING).calls
         return {effect_id: self.cancelled[effect_id] for effect_id in cancelled}
 
     def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:

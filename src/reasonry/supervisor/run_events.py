@@ -21,9 +21,9 @@ from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usag
 from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
-from ..engine.drive import OpenRun
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
 from ..engine.observer import Observer, StreamedText
+from ..engine.open_run import OpenRun
 from ..engine.record import record_of
 from ..engine.result import Result
 from ..engine.run import Performed, Run

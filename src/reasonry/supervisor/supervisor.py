@@ -20,10 +20,11 @@ from ..core.budget import Budget
 from ..core.machine import SET_ASIDE
 from ..engine.budget_guard import Allowance
 from ..engine.control import Control
-from ..engine.drive import LOOK_EVERY_S, OpenRun
+from ..engine.drive import LOOK_EVERY_S, drive_run
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Steered
+from ..engine.open_run import OpenRun
 from ..engine.policy import Performers, rewind
 from ..engine.prices import check_priced
 from ..engine.result import Result
@@ -284,7 +285,7 @@ class Supervisor:
         run_id = drive.opened.row.run_id
         try:
             async with held:
-                return await drive.opened.drive(drive.performers, drive.feed, control=drive.control)
+                return await drive_run(drive.opened, drive.performers, drive.feed, control=drive.control)
         except Exception as error:
             _log.warning("run %s was left as its journal has it: %s", run_id, error)
             if isinstance(error, ReasonryError) and error.code == "lease_lost":

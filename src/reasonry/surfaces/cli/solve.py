@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from ...app.app import App
 from ...app.requests import RunRequest, explain_choice
-from ...engine.drive import OpenRun
+from ...engine.drive import drive_run
 from ...engine.journal import CALLER
+from ...engine.open_run import OpenRun
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
@@ -109,7 +110,7 @@ async def drive_shown(
     is_interrupted = False
     with watching(settings.common.as_data, why, full=shown.full) as watch:
         try:
-            await opened.drive(performers, watch)
+            await drive_run(opened, performers, watch)
         except asyncio.CancelledError:
             is_interrupted = True
     performers.check_used(opened.run)

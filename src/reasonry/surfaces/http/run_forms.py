@@ -15,9 +15,9 @@ from ...core.budget import Budget
 from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
-from ...engine.drive import OpenRun
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
+from ...engine.open_run import OpenRun
 from ...errors import ConflictError
 from .documents import Document
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from ...app import runs
 from ...core.pending import Status
+from ...engine.drive import drive_run
 from ...engine.engine import RecordedRun
 from ...engine.fork import Fork
 from ...engine.journal import CALLER, Begun
@@ -101,7 +102,7 @@ async def _begin(
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
         if written is not None:
             async with app.engine.open(run_id, written):
-                await written.drive(performers, coached=True)
+                await drive_run(written, performers, coached=True)
     else:
         start = context.supervisor.start
         run_id, written = await start(app, order, performers, fork, key=key, job=JobOptions())
