@@ -81,6 +81,10 @@ class Follower:
         self._run: Run | None = None
         """The folded run. None before the first line, and from the first line that does not fit the strategy."""
 
+    def is_behind(self, feed: Feed | None) -> bool:
+        """Whether the feed has events after the position `seq`."""
+        return feed is not None and feed.seq > self.seq
+
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
         """Return the events after the position `seq`. With a `feed`, return no events after the feed's last line.
 

@@ -29,7 +29,7 @@ from ..engine.policy import Performers, rewind
 from ..engine.prices import check_priced
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
-from ..records import JobOptions, RequestKey
+from ..records import JobOptions, RequestKey, RunRow
 from .deaths import MAX_DEATHS, drive_apart
 from .run_events import Feed, FeedReader, Follower, RunEvent
 
@@ -56,6 +56,24 @@ class _Drive:
 
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
+
+
+class _News:
+    """Wakes the followers of runs that other processes drive."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def tell(self) -> None:
+        """Wake all waiting followers."""
+        self._event.set()
+        self._event.clear()
+
+    async def wait(self) -> None:
+        """Wait for news, at most `LOOK_EVERY_S` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._event.wait()
 
 
 class Supervisor:
@@ -95,8 +113,7 @@ class Supervisor:
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = list[int]()
         self.draining = False
-        self._news = asyncio.Event()
-        """Wakes the followers of runs that other processes drive; see `_tell_news`."""
+        self._news = _News()
 
     @property
     def running(self) -> int:
@@ -226,7 +243,7 @@ class Supervisor:
                 allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
-                self._tell_news()
+                self._news.tell()
                 return ended
 
     def check_room(self) -> None:
@@ -372,20 +389,9 @@ class Supervisor:
                 drive.control.drain(cut=cut)
             if at_work := [drive.ended for drive in self._drives.values()]:
                 await asyncio.wait(at_work, timeout=wait_s)
-        self._tell_news()
+        self._news.tell()
 
     # -- following
-
-    def _tell_news(self) -> None:
-        """Wake all waiting followers."""
-        self._news.set()
-        self._news.clear()
-
-    async def _hear_news(self) -> None:
-        """Wait for news, at most `LOOK_EVERY_S` seconds."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_EVERY_S):
-                await self._news.wait()
 
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
@@ -397,10 +403,7 @@ class Supervisor:
         Raises:
             NotFoundError: There is no such run.
         """
-        drive = self._drives.get(run_id)
-        # If the run has another owner, `app.store` does not find it.
-        own = drive if drive is not None and drive.opened.store is app.store else None
-        row = await app.store.run(run_id) if own is None else own.opened.row
+        row = await self._row(app, run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
         feed, is_idle = None, False
         while True:
@@ -410,17 +413,17 @@ class Supervisor:
                 feed.admit(reader)
             reader.news.clear()
             # While the run is driven here, the feed of the drive has its events, including the end.
-            has_news = feed is not None and feed.seq > follower.seq
+            has_news = follower.is_behind(feed)
             if drive is None or has_news:
                 row = None if has_news else await app.store.run(run_id)
                 events = await follower.read_on(feed if has_news else None)
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
-                # An `ended` event before others does not count: the run was resumed after it.
-                if events and events[-1].kind == "ended":
-                    return
                 if events:
+                    # An `ended` event before others does not count: the run was resumed after it.
+                    if events[-1].kind == "ended":
+                        return
                     continue
                 if row is not None and (row.status != "active" or (self.draining and is_idle)):
                     return
@@ -429,7 +432,14 @@ class Supervisor:
                     yield RunEvent(None, "idle", {"paused": row.paused, "resumable": run_id in left})
             for event in reader.take_passing(after):
                 yield event
-            await (self._hear_news() if drive is None else reader.news.wait())
+            await (self._news if drive is None else reader.news).wait()
+
+    async def _row(self, app: App, run_id: str) -> RunRow:
+        drive = self._drives.get(run_id)
+        # If the run has another owner, `app.store` does not find it.
+        if drive is not None and drive.opened.store is app.store:
+            return drive.opened.row
+        return await app.store.run(run_id)
 
     async def wait(self, app: App, run_id: str) -> Result:
         """Wait until a run ends, pauses or needs its caller, or until this process drains. Return the run's result.
@@ -450,7 +460,7 @@ class Supervisor:
                 continue
             if row.paused or row.outcome == "waiting" or self.draining:
                 break
-            await self._hear_news()
+            await self._news.wait()
         return await app.engine.result(run_id)
 
 
