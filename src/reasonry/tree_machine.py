@@ -106,17 +106,7 @@ def update(
     at_ms: int | None = env.get("at_ms")
     match message:
         case ("start", str(prompt), str(call_id)):
-            if machine.status != "idle":
-                reason = "busy" if machine.current_call_id else machine.status
-                why = f"the machine is {machine.status}; `new` makes another"
-                return machine, [("request_error", call_id, reason, why)]
-            if not call_id:
-                why = "the call id of a start is empty; `generate_call_id` makes one"
-                raise UsageError(why, field="call_id")
-            prompts = {name: env[name] for name in ("generation_prompt", "evaluation_prompt") if name in env}
-            options = {name: getattr(machine, name) for name in OPTIONS} | prompts | _ONE_CALL_AT_A_TIME
-            machine = replace(machine, call_id=call_id, started_at=at_ms)
-            return _wait(machine, engine.begin(prompt, options=options).snapshot, call_id)
+            return _start(machine, prompt, call_id, env)
         case (kind, call_id, *_) if kind in MESSAGES[1:] and call_id != (machine.current_call_id or object()):
             return machine, []
         case ("llm_partial", _, str(delta), chunk_type):
@@ -137,6 +127,21 @@ def update(
     step = engine.advance(machine.snapshot, asked.id, replace(event, at_ms=passed_ms))
     following = next(iter(step.effects), asked).id
     return _wait(replace(machine, streaming_text=""), step.snapshot, f"{machine.call_id}/{following}")
+
+
+def _start(
+    machine: TreeMachine, prompt: str, call_id: str, env: Mapping[str, Any]
+) -> tuple[TreeMachine, list[Directive]]:
+    if machine.status != "idle":
+        reason = "busy" if machine.current_call_id else machine.status
+        why = f"the machine is {machine.status}; `new` makes another"
+        return machine, [("request_error", call_id, reason, why)]
+    if not call_id:
+        raise UsageError("the call id of a start is empty; `generate_call_id` makes one", field="call_id")
+    prompts = {name: env[name] for name in ("generation_prompt", "evaluation_prompt") if name in env}
+    options = {name: getattr(machine, name) for name in OPTIONS} | prompts | _ONE_CALL_AT_A_TIME
+    machine = replace(machine, call_id=call_id, started_at=env.get("at_ms"))
+    return _wait(machine, engine.begin(prompt, options=options).snapshot, call_id)
 
 
 def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:

@@ -7,7 +7,7 @@ Rule 3: In the test of an agent's session, a request is the text that the agent 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +90,20 @@ def replay(
         for now in requests:
             left.pop(now.id, None)
             if (was := then.get(now.id, ExportedLine())) != replace(now, reply=was.reply):
-                texts = [was.text] if was.id else [line.text for line in then.values()]
-                place, *shown = nearest_difference(now.text, texts)
-                where = (
-                    "in stage, form, role, tools or limits"
-                    if was.text == now.text
-                    else f"at character {place}"
-                )
-                how = "differs from the record" if was.id else "is new; the nearest text differs"
-                lines = f"  recorded: {shown[0]}\n  now:      {shown[1]}"
-                raise AssertionError(f"{name}: {now.id} of stage {now.stage} {how} {where}\n{lines}")
+                raise AssertionError(f"{name}: {_describe_change(was, now, then.values())}")
     except ReasonryError as error:
         was = next(iter(left.values()), ExportedLine())
         fault = f"stage {was.stage} does not ask {was.id} any more: {error.message}\n  recorded: {was.text}"
         raise AssertionError(f"{name}: {fault}") from None
+
+
+def _describe_change(was: ExportedLine, now: ExportedLine, recorded: Iterable[ExportedLine]) -> str:
+    texts = [was.text] if was.id else [line.text for line in recorded]
+    place, *shown = nearest_difference(now.text, texts)
+    where = "in stage, form, role, tools or limits" if was.text == now.text else f"at character {place}"
+    how = "differs from the record" if was.id else "is new; the nearest text differs"
+    lines = f"  recorded: {shown[0]}\n  now:      {shown[1]}"
+    return f"{now.id} of stage {now.stage} {how} {where}\n{lines}"
 
 
 def _requests(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[ExportedLine]:

@@ -204,10 +204,10 @@ def _is_protocol(text: str) -> bool:
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
     """Return the text before the first call, the calls, and the name of the method that read the calls."""
-    outside = text
     if _is_protocol(text):
-        before, _, last = text.rpartition("\n")
+        prose, _, last = text.rpartition("\n")
         calls, rung = _calls_of(cards, _leading(last), is_all=True), "json"
+        before = prose if calls else text
     elif wire := next((wire for wire in WIRES.values() if wire.opens.search(text)), None):
         calls, rung = _wire_calls(wire, text), "fenced"
         before = _MARKUP.sub("", wire.opens.split(text, 1)[0])
@@ -215,16 +215,12 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
         calls, rung, before = [_paper_call(cards, act) for act in acts], "lines", text[: acts[0].start()]
     else:
         before, calls, rung = _data_calls(cards, text)
-        outside = before
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    return (before, calls, rung) if calls or not _seems_to_call(cards, outside) else _UNREADABLE
-
-
-def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
-    """Whether markup or a tool's name in a text looks like a call."""
-    named = (match[match.lastindex or 0] for match in _NAMED.finditer(text))
-    return has_markup(text) or any(card_named(cards, name) is not None for name in named)
+    # If no call was read, but markup or a tool's name looks like a call, the text is unreadable.
+    named = (match[match.lastindex or 0] for match in _NAMED.finditer(before))
+    seems_to_call = has_markup(before) or any(card_named(cards, name) is not None for name in named)
+    return (before, calls, rung) if calls or not seems_to_call else _UNREADABLE
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
@@ -274,11 +270,10 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _data_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action] | Unreadable, str]:
-    """See `_read_calls`. If there is no call, return the text outside the answer instead of the text before the call."""
-    outside = text
+    """See `_read_calls`. If there is no call, the first part is the text outside the answer."""
     # `json_values` yields the last object of a text first. Here the first object of each rung comes first.
-    found = sorted(enumerate(json_values(text)), key=lambda each: (_RUNGS.index(each[1][1]), -each[0]))
-    for _, (value, rung) in found:
+    found = [*json_values(text)][::-1]
+    for value, rung in sorted(found, key=lambda each: _RUNGS.index(each[1])):
         members: dict[str, Any] = value if isinstance(value, dict) else {}
         if calls := _calls_of(cards, value, is_all=rung != "embedded"):
             thought = members.get("thought")
@@ -286,8 +281,8 @@ def _data_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
                 calls.append(Action(ANSWER, {"answer": members["answer"]}))
             return thought if isinstance(thought, str) else text.partition("{")[0], calls, rung
         if rung == "json" and "answer" in members:
-            outside = str(members.get("thought"))
-    return outside, [], ""
+            return str(members.get("thought")), [], rung
+    return text, [], ""
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:

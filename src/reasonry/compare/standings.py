@@ -374,9 +374,9 @@ def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator
 
 
 def _row(name: str, runs: Sequence[Trial]) -> Standing:
-    right = sum(run.right is True for run in runs)
+    verdicts = [run.right for run in runs]
+    right = verdicts.count(True)
     low, high = wilson(right, len(runs))
-    found, prices = [run.any_right for run in runs], [run.usd for run in runs]
     first = sum(run.samples - run.asked_again for run in runs)
     shares = [run.share_up for run in runs if run.share_up is not None]
     return Standing(
@@ -386,10 +386,10 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         accuracy=right / len(runs),
         low=low,
         high=high,
-        any_accuracy=None if None in found else sum(map(bool, found)) / len(runs),
-        unjudged=sum(run.right is None for run in runs),
+        any_accuracy=_mean_if_known([run.any_right for run in runs]),
+        unjudged=verdicts.count(None),
         failed=sum(run.answer is None for run in runs),
-        usd=None if None in prices else fmean(price or 0.0 for price in prices),
+        usd=_mean_if_known([run.usd for run in runs]),
         calls=fmean(run.calls for run in runs),
         samples=fmean(run.samples for run in runs),
         in_form=1 - sum(run.unread for run in runs) / first if first else None,
@@ -400,3 +400,8 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         thin=sum(run.is_thin for run in runs),
         share_up=fmean(shares) if shares else None,
     )
+
+
+def _mean_if_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(values) else None

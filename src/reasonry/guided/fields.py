@@ -74,11 +74,7 @@ def settle_fields(
         return call, []
     names = [find_name(name, strategy.by_name) or name for name in stages_named(call)]
     stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
-    by_name: dict[str, list[Field]] = {}
-    for field in chain.from_iterable(stage.fields for stage in (stages if names else strategy.stages)):
-        by_name.setdefault(field.name, []).append(field)
-    # A name that has different schemas in several stages is ambiguous, so it does not count as a field.
-    fields = [found[0] for found in by_name.values() if all(each.schema == found[0].schema for each in found)]
+    fields = _unambiguous_fields(stages if names else strategy.stages)
     data = _read_groups(call.data or {}, stages)
     dropped = _add_arguments(data, others, fields)
     data = read_data(data, [*fields, *_OF_ANY_STAGE])
@@ -86,6 +82,14 @@ def settle_fields(
         data = plain_json("data", data, max_chars)
     stage = names[0] if isinstance(call.stage, str) and len(names) == 1 else names or None
     return replace(call, stage=stage, data=data if data or call.data is not None else None), dropped
+
+
+def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> list[Field]:
+    """Return the fields of stages, without the names that have different schemas in several stages."""
+    by_name: dict[str, list[Field]] = {}
+    for field in chain.from_iterable(stage.fields for stage in stages):
+        by_name.setdefault(field.name, []).append(field)
+    return [found[0] for found in by_name.values() if all(each.schema == found[0].schema for each in found)]
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:

@@ -260,22 +260,25 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         for each in known:
             if find_repeated(each.view, each.head, number, call.thought, self.mark):
                 return SessionChoice(each)
-        refers = _refers_to_thoughts(call)
-        if number == 1 and not refers and not call.branch_id:
+        if number == 1 and not _refers_to_thoughts(call) and not call.branch_id:
             return _begin_beside(current, "it is thought number 1")
         able = [
             each for each in known if call.strategy in (None, each.row.strategy) or not each.head.has_stage
         ]
-        fitting = [found for found in able if _fits(call, found, is_current=found is current)]
-        if not fitting and current in able and not current.head.ended:
-            # The number fits no session, so the estimate decides. If no estimate fits, the current session continues.
-            estimate, others = max(call.total_thoughts, number), [] if refers else able
-            fitting = [found for found in others if found.total == estimate and not found.head.ended]
-            fitting = fitting or [current]
-        if fitting:
+        if fitting := self._find_fitting(able, current):
             return self._choose_best(fitting, current)
         why = "the earlier one has ended" if current in able else f"the strategy is {call.strategy}"
         return _begin_beside(current, why)
+
+    def _find_fitting(self, able: Sequence[KnownSession], current: KnownSession) -> Sequence[KnownSession]:
+        call = self.call
+        fitting = [found for found in able if _fits(call, found, is_current=found is current)]
+        if fitting or current not in able or current.head.ended:
+            return fitting
+        # The number fits no session, so the estimate decides. If no estimate fits, the current session continues.
+        estimate = max(call.total_thoughts, call.thought_number)
+        others = [] if _refers_to_thoughts(call) else able
+        return [found for found in others if found.total == estimate and not found.head.ended] or [current]
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
         """Choose the session that fits the call best. Compare branches, then totals of thoughts, then strategies."""

@@ -80,8 +80,7 @@ def _read_answer(
 
 
 def _find_objects(text: str, field: str, *, whole: bool = False) -> list[tuple[Any, str]]:
-    found = json_values(text, whole=whole)
-    return [(value, rung) for value, rung in found if _holds(value, field)]
+    return [(value, rung) for value, rung in json_values(text, whole=whole) if _holds(value, field)]
 
 
 def _read_one(

@@ -344,21 +344,21 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
     if not order and s.best:
         order = [s.best.number, *s.tournament.standings()]
     refuted = [draft.number for draft in s.drafts if draft.status == "refuted"]
-    table = list[dict[str, Any]]()
-    for number in dict.fromkeys([*order, *groups, *refuted]):
-        if number in equal:
-            continue
-        judged = [verdict for verdict in s.verdicts if verdict.ratings and number in verdict.shown]
-        shares = [verdict.preference(number) for verdict in judged]
-        row = {
-            "candidate": s.name(number),
-            "same": [s.name(each) for each in groups.get(number, ()) if each != number],
-            "score": round(sum(shares) / len(shares), 2) if shares else None,
-            "reasons": [with_names(each.reason, each.shown, s.name) for each in judged if each.reason][-2:],
-            "failed": s.drafts[number - 1].why.rpartition(REFUTED.partition("}")[2])[2].strip(),
-        }
-        table.append({name: value for name, value in row.items() if value not in ("", [], None)})
-    return table
+    numbers = dict.fromkeys([*order, *groups, *refuted])
+    return [_describe_given(s, number, groups.get(number, ())) for number in numbers if number not in equal]
+
+
+def _describe_given(s: State, number: int, voters: Sequence[int]) -> dict[str, Any]:
+    judged = [verdict for verdict in s.verdicts if verdict.ratings and number in verdict.shown]
+    shares = [verdict.preference(number) for verdict in judged]
+    row = {
+        "candidate": s.name(number),
+        "same": [s.name(each) for each in voters if each != number],
+        "score": round(sum(shares) / len(shares), 2) if shares else None,
+        "reasons": [with_names(each.reason, each.shown, s.name) for each in judged if each.reason][-2:],
+        "failed": s.drafts[number - 1].why.rpartition(REFUTED.partition("}")[2])[2].strip(),
+    }
+    return {name: value for name, value in row.items() if value not in ("", [], None)}
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:

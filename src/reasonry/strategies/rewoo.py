@@ -140,16 +140,21 @@ def read_plan(
         fault = f"plan at most {state.options.max_calls} calls"
     if fault is None:
         return tuple(calls), reading[1]
-    # Drop the faulty calls, and then the calls that refer to dropped calls.
-    kept, left = list[PlannedCall](), [call for call in calls if call_fault(call, cards) is None]
-    while left != kept:
-        kept, ids = left, {call.id for call in left}
-        left = [call for call in kept if ids.issuperset(references(call.input))]
+    kept = _drop_faulty(calls, cards)
     if not kept or len(kept) > state.options.max_calls or plan_fault(kept, cards):
         return Unreadable(fault)
     lost = [call.id for call in calls if call not in kept and not fault.startswith(f"{call.id}: ")]
     more = f"; nor can be carried out: {', '.join(lost)}" if lost else ""
     return Unreadable(f"{fault}{more}", in_part=(tuple(kept), reading[1]))
+
+
+def _drop_faulty(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> list[PlannedCall]:
+    """Drop the faulty calls, and then the calls that refer to dropped calls."""
+    kept, left = list[PlannedCall](), [call for call in calls if call_fault(call, cards) is None]
+    while left != kept:
+        kept, ids = left, {call.id for call in left}
+        left = [call for call in kept if ids.issuperset(references(call.input))]
+    return kept
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:

@@ -345,23 +345,16 @@ class SelfConsistencyDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the leading answer and the votes."""
     votes, valid, proved = state.votes, state.valid, state.proved
-    lost = [draft for draft in state.drafts if not draft.answer]
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
-    document: dict[str, Any] = drafts_document(state.drafts, groups, "sample") | {
-        "confidence": 1.0 if proved else round(confidence(votes), 6),
-        "samples_saved": 0 if state.width else max(0, state.options.samples - len(state.drafts)),
-        "samples_failed": len(lost),
-    }
-    if state.options.weigh:
-        for entry, vote in zip(document["votes"], votes, strict=True):
-            entry["weight"] = round(state.weight(vote), 4)
+    document = _votes_document(state, votes, groups)
+    lost: int = document["samples_failed"]
     drawn, count, leads = len(state.drafts), len(valid), votes[0].count if votes else 0
-    few = "" if proved else too_few(drawn, drawn - len(lost), "samples")
+    few = "" if proved else too_few(drawn, drawn - lost, "samples")
     thin = "no two samples agree" if leads == 1 < count and not proved else ""
     if few or thin:
         document["diagnostics"] = {"warnings": [*filter(None, (few, thin))]}
     share = thin or (f"{leads} of {count} samples agree" if count > 1 else "")
-    without = f", {len(lost)} without an answer that could be read" if lost else ""
+    without = f", {lost} without an answer that could be read" if lost else ""
     drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
     second = f"second: {quote(votes[1].answer, 60, before='')} ({votes[1].count})" if len(votes) > 1 else ""
     first = f"sample-{min(groups[0].voters)}" if groups else ""
@@ -370,6 +363,18 @@ def conclude(state: State) -> Conclusion:
     certainty = "proved" if proved else "given"
     end = Conclusion(state.leader, detail=detail, document=document, certainty=certainty)
     return end.because(why, first, "majority_selection")
+
+
+def _votes_document(state: State, votes: Sequence[Vote], groups: Sequence[Group]) -> dict[str, Any]:
+    document: dict[str, Any] = drafts_document(state.drafts, groups, "sample") | {
+        "confidence": 1.0 if state.proved else round(confidence(votes), 6),
+        "samples_saved": 0 if state.width else max(0, state.options.samples - len(state.drafts)),
+        "samples_failed": len([draft for draft in state.drafts if not draft.answer]),
+    }
+    if state.options.weigh:
+        for entry, vote in zip(document["votes"], votes, strict=True):
+            entry["weight"] = round(state.weight(vote), 4)
+    return document
 
 
 SELF_CONSISTENCY: Strategy[State, Options] = Strategy(

@@ -25,14 +25,14 @@ the node is refuted; (2) an empty proposal closes its node; (3) nodes valued 0 a
 the search returns to the expandable level nearest the root, so it fails only if there is no question left to ask.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from ...blocks.answers import UNREADABLE
-from ...core.bodies import Body, Move, Thought, fail, go, request, stay
+from ...core.bodies import Body, Move, Request, Thought, fail, go, request, stay
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
 from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
@@ -122,35 +122,40 @@ def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
 
 def evaluate(s: State) -> Body:
     """Verify the new thoughts S'_t, and score the thoughts that are still open: V_t = V(p, S'_t)."""
-    new = ((child, s.texts(child.parent or ROOT)) for child in (s.fresh if s.options.verify else ()))
-    claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in new]
-    verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
-    s = _note_verdicts(s, verdicts)
+    s, lost = yield from _verify(s)
     if s.proved:
         return _end_of_round(s, s.fresh)
-    if lost := next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None):
+    if lost is not None:
         return fail(s, "error", lost.message, lost.code)
     if _is_alone(s):
         return _end_of_round(s, [replace(child, single=not child.refuted) for child in s.fresh])
-    unvalued = [child for child in s.fresh if not child.refuted and child.score is None]
-    groups = ([child for child in unvalued if child.parent == parent] for parent in s.expanding)
-    samples = range(s.options.samples_per_evaluation)
-    rounds = [(group, sample) for group in groups for sample in samples if group]
-    if not rounds:
+    groups = _groups_to_score(s)
+    if not groups:
         return _end_of_round(s, s.fresh)
+    rounds = [(group, sample) for group in groups for sample in range(s.options.samples_per_evaluation)]
     replies = yield request(s, *(asks.ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
     return _note_scores(s, [group for group, _ in rounds], replies)
 
 
-def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
-    """Prune the refuted thoughts. If a thought is proved, it wins and ends the search."""
+def _verify(s: State) -> Generator[Request, Any, tuple[State, Failed | None]]:
+    """Prune the refuted thoughts. A proved thought ends the search; otherwise, return the first failure, if any."""
+    paths = [(child, s.texts(child.parent or ROOT)) for child in s.fresh] if s.options.verify else []
+    claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in paths]
+    verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
     s = note_replies(s, "verification", verdicts)
     looked_at = list(zip_longest(s.fresh, verdicts))
     s = replace(s, fresh=tuple(_test(child, verdict, s.problem) for child, verdict in looked_at))
     for child, verdict in looked_at:
         if isinstance(verdict, Verified) and verdict.verdict == "right":
-            return replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
-    return s
+            return replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True), None
+    return s, next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None)
+
+
+def _groups_to_score(s: State) -> list[list[Node]]:
+    """Return the thoughts to score, as one group for each expanded node."""
+    unvalued = [child for child in s.fresh if not child.refuted and child.score is None]
+    groups = ([child for child in unvalued if child.parent == parent] for parent in s.expanding)
+    return [group for group in groups if group]
 
 
 def _is_alone(s: State) -> bool:
