@@ -41,11 +41,7 @@ class Composition(Struct, frozen=True):
 
 
 def read_composition(text: str) -> Composition:
-    """Read a strategy's name, or a composition.
-
-    Raises:
-        UsageError: The syntax is invalid.
-    """
+    """Read a strategy's name or a composition, or raise UsageError."""
     name, bracket, rest = text.partition("(")
     if not bracket:
         return Composition(text.strip())

@@ -80,11 +80,7 @@ class Participants(Struct, frozen=True, kw_only=True):
         return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
-        """Check that the participants have every tool in `names`.
-
-        Raises:
-            UsageError: A tool is missing.
-        """
+        """Check that the participants have every tool in `names`, or raise UsageError."""
         missing = [name for name in names if name not in self.tool_names]
         if missing:
             message = f"the run needs the tools {', '.join(missing)}: name them with tools, mcp or context"

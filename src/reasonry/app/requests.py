@@ -58,11 +58,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     coached: bool = False
 
     def __post_init__(self) -> None:
-        """Check the types of `options` and `session` before any lookup.
-
-        Raises:
-            UsageError: The options are not a mapping, or the session is not text.
-        """
+        """Before any lookup, check the types of `options` and `session`, or raise UsageError."""
         for name, kind in (("options", Mapping), ("session", str | None)):
             if not isinstance(value := getattr(self, name), kind):
                 wanted = "text" if name == "session" else "a mapping"
@@ -131,11 +127,7 @@ def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
 
 
 def check_offline(begun: Begun) -> None:
-    """If the model `offline` answers the questions of a run, check that this model can read the problem.
-
-    Raises:
-        UsageError: The model cannot read the problem.
-    """
+    """Raise UsageError if the model `offline` answers a run's questions but cannot read the problem."""
     from ..models.offline import NO_PUZZLE
 
     is_asked = begun.participants.model == "offline" and not begun.options.get("candidates")

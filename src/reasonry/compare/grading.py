@@ -68,11 +68,7 @@ def reads_the_same(read: Callable[[str], Any]) -> Judge:
 
 
 def check_items(items: Sequence[Item], spec: str) -> None:
-    """Check that a judge can be used on a data set.
-
-    Raises:
-        UsageError: A problem lacks a property that the judge needs.
-    """
+    """Check that each problem has the properties that the judge `spec` needs, or raise UsageError."""
     for item in items:
         if spec.startswith("arithmetic:") and read_puzzle(item.problem) is None:
             raise UsageError(f"problem {item.id} is no number puzzle; use another --judge", option="judge")

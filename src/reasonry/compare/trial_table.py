@@ -26,11 +26,7 @@ _PAGE = 500
 
 
 class TrialTable:
-    """The table of a comparison.
-
-    Args:
-        id: The id of the comparison and of its session.
-    """
+    """The table of a comparison, which is stored as the session with the same id."""
 
     def __init__(self, store: Store, id: str) -> None:
         self.store, self.id = store, id
@@ -65,11 +61,7 @@ class TrialTable:
         await self.store.change(self.id, decide)
 
     async def read(self) -> Report:
-        """Return the comparison with its trials so far.
-
-        Raises:
-            NotFoundError: The comparison does not exist.
-        """
+        """Return the comparison with its trials so far, or raise NotFoundError."""
         entries = list[dict[str, Any]]()
         while page := await self.store.thoughts(self.id, after_seq=len(entries), limit=_PAGE):
             entries += [decode_record(thought).data or {} for thought in page]
@@ -81,11 +73,7 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return a comparison as one document: the report so far, and the active runs.
-
-    Raises:
-        NotFoundError: The comparison does not exist.
-    """
+    """Return the report of a comparison so far and its active runs as one document, or raise NotFoundError."""
     report = await TrialTable(app.store, id).read()
     missing = {key: place for place, key in report.places.items() if place not in report.found}
     active = await app.store.runs(limit=_PAGE, status="active") if missing else []

@@ -57,11 +57,7 @@ def check_problem(problem: object) -> None:
 
 
 def check_characters(text: str, name: str) -> None:
-    """Check that a text can be stored and sent.
-
-    Raises:
-        UsageError: The text has a NUL character or a lone surrogate.
-    """
+    """Raise UsageError if a text has a character that cannot be stored or sent: NUL or a lone surrogate."""
     if "\0" in text:
         raise UsageError(f"the {name} holds a NUL character; remove it", field=name)
     try:

@@ -21,7 +21,6 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
     Iteration loads all plugins and skips any plugin that fails to load.
 
     Args:
-        at_hand: Loaded strategies by canonical name.
         find_others: A function that returns the names of the plugins. It is called once, for the first name not loaded.
         load: A function that loads a plugin's strategy, or raises UsageError if the strategy is unusable.
     """

@@ -91,11 +91,7 @@ class Halt(asyncio.Event):
             raise Halted
 
     async def cut_short(self, pause: Awaitable[T]) -> T:
-        """Return the result of `pause`, unless the drive halts first.
-
-        Raises:
-            Halted: The drive halts during the pause.
-        """
+        """Return the result of `pause`, or raise Halted if the drive halts first."""
         waiting = asyncio.ensure_future(pause)
         halting = asyncio.ensure_future(self.wait())
         try:

@@ -112,7 +112,6 @@ class Coach(Struct, frozen=True):
         """Return an open question in full. For equal questions, `effect_id` may be all their ids, joined by commas.
 
         Raises:
-            NotFoundError: There is no such run.
             ConflictError: The question is not open; `choices` lists the open questions.
         """
         run = (await self.engine.read(run_id, whole=False)).run

@@ -85,10 +85,8 @@ class Engine:
 
         Args:
             order: The request for the run. `accept` fills in the strategy's version, the time and the fork.
-            fork: The part of another run that the new run copies.
             session_id: The session for the run's thoughts. A named session does not expire. Defaults to a new session.
             job: Options that queue the run as a job. A worker of the store then drives the run.
-            key: The idempotency key, which identifies a repeated request.
             drive: Whether to take the right to drive the run at once, because the caller opens the run next.
 
         Raises:

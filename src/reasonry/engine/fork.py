@@ -95,8 +95,7 @@ def check_rewordings(texts: Mapping[str, str]) -> None:
     """Check the new texts of questions. `texts` maps question ids to texts.
 
     Raises:
-        UsageError: A text is empty, or cannot be stored or sent.
-        TooLargeError: A text is too long.
+        UsageError: A text is empty, is too long, or cannot be stored or sent.
     """
     for text in texts.values():
         if not text.strip():

@@ -101,10 +101,8 @@ class Performers(Struct, frozen=True):
         judge_model: The model that scores thoughts. Defaults to `model`.
         draft_model: The model that proposes thoughts, which a judge scores afterwards. Defaults to `model`.
         seats: The models of a panel, which answer in parallel. For a missing seat, `model` answers.
-        prices: The prices that the user named.
         callers_tools: The names of the caller's own tools. The drive ends once all other effects are performed.
         opened_s: How many seconds it took to open the performers. This time counts as run time.
-        names: The names of the performers, as the run's record shows them.
     """
 
     model: Model

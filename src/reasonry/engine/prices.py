@@ -63,11 +63,7 @@ class Prices(Struct, frozen=True):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
-        """Read the default prices from `REASONRY_PRICE`.
-
-        Raises:
-            UsageError: A spec is not a price.
-        """
+        """Read the default prices from `REASONRY_PRICE`, or raise UsageError."""
         try:
             return cls.read(spec for spec in environ.get("REASONRY_PRICE", "").split(",") if spec.strip())
         except UsageError as error:

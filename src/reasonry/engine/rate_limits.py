@@ -131,11 +131,8 @@ class Gate:
         """Wait until a call may go out. Each call has to `leave`, even if its wait was cancelled.
 
         Args:
-            until_s: The time at which the wait ends, by the monotonic clock.
+            until_s: The time, by the monotonic clock, at which the wait ends with a TimeoutError.
             pausing: Called with the seconds to wait.
-
-        Raises:
-            TimeoutError: The gate stays closed until `until_s`.
         """
         while self._room is not None:
             now = time.monotonic()
@@ -151,11 +148,7 @@ class Gate:
                     await self._changed.wait()
 
     def check(self, call: object) -> None:
-        """Check that a call may still go out after it has waited for other limits.
-
-        Raises:
-            GateClosed: The gate has closed, so the call has to enter again.
-        """
+        """Check that a call may still go out after it has waited for other limits, or raise GateClosed."""
         if self._room is not None and not (call in self._out and time.monotonic() >= self._opens_s):
             raise GateClosed
 

@@ -89,7 +89,10 @@ _KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("
 
 
 class Run:
-    """The state of a run, computed by folding the entries of the journal one by one."""
+    """The state of a run, computed by folding the entries of the journal one by one.
+
+    An event that does not fit the run raises ConflictError and leaves the run unchanged.
+    """
 
     paused = False
     """Whether the run is paused and so begins no new effect."""
@@ -182,11 +185,7 @@ class Run:
         return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold an entry, and return the step that results from the entry. None if there is no step.
-
-        Raises:
-            ConflictError: The event does not fit the run. The run is unchanged.
-        """
+        """Fold an entry, and return the step that results from the entry. None if there is no step."""
         match entry:
             case Settled():
                 return self.take(entry)
@@ -228,11 +227,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event, append its entry to `events`, and return its step. Pass `step` if `step_after` computed it.
-
-        Raises:
-            ConflictError: The event does not fit the run. The run is unchanged.
-        """
+        """Fold an event, append its entry to `events`, and return its step. Pass `step` if `step_after` computed it."""
         effect_id, event = settled.id, settled.event
         step = step or self.step_after(settled)
         self._answered += isinstance(event, Answered)
@@ -438,11 +433,7 @@ def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registr
 
 
 def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
-    """Return the strategy that the journal of a run names.
-
-    Raises:
-        ConflictError: `strategy_unknown`: the strategy is missing or cannot be loaded.
-    """
+    """Return the strategy that the journal of a run names, or raise the ConflictError `strategy_unknown`."""
     try:
         return strategies[name]
     except KeyError as error:

@@ -189,11 +189,7 @@ _records = msgspec.json.Decoder(ThoughtRecord)
 
 
 def decode_head(row: SessionRow) -> Head:
-    """Decode the state of a session.
-
-    Raises:
-        StoreError: `store_corrupt`: the state is unreadable.
-    """
+    """Decode the state of a session, or raise StoreError (`store_corrupt`)."""
     return decode_stored(_heads, row.head, f"session {row.session_id}")
 
 

@@ -404,7 +404,6 @@ class Submission(NamedTuple):
         """Build the error for an illegal step. The error describes the lines and suggests acceptable arguments.
 
         Args:
-            branch: The line of the thought.
             bases: The stages where the path may start: the stages of a merged branch, the line and the latest thought.
         """
         start, to, legal = self._broken_step(bases)

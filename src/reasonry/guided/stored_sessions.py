@@ -117,11 +117,7 @@ class StoredSessions:
         return text
 
     async def row(self, text: str) -> SessionRow:
-        """Return the session that a text stands for, see `find_id`. This does not count as use.
-
-        Raises:
-            NotFoundError: The session does not exist.
-        """
+        """Return the session that `find_id` finds, or raise NotFoundError. This does not count as use."""
         if self.deletes_expired:
             await self.sweep(now=True)
         return await self.store.session(await self.find_id(text))

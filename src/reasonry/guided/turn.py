@@ -79,11 +79,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     history: int | None
 
     def decide(self, view: SessionView) -> SessionChange:
-        """Add the thought to the existing session or to a new session.
-
-        Raises:
-            UsageError: The call breaks a rule.
-        """
+        """Add the thought to an existing or new session, or raise UsageError."""
         there = None if view.row is None else KnownSession(view.row, view, self._is_gone(view.row))
         choice = self.choose_session(there, list(self._candidates(view)))
         try:

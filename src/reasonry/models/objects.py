@@ -35,11 +35,7 @@ class FunctionModel(Model):
 
 
 def as_model(value: Any) -> Model:
-    """Turn a function or another library's model into a `Model`. Return a `Model` unchanged.
-
-    Raises:
-        UsageError: The value is of another kind.
-    """
+    """Turn a function or another library's model into a `Model`, or raise UsageError. Return a `Model` unchanged."""
     if all(hasattr(value, name) for name in ("name", "answer", "close")):
         return value
     named = getattr(value, "model_name", None) or getattr(value, "__name__", type(value).__name__)

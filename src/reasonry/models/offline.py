@@ -33,11 +33,7 @@ class OfflineModel(Model):
     is_free = True
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Answer a question about a number puzzle.
-
-        Raises:
-            ModelError: `model_refused`: the question is not about a number puzzle.
-        """
+        """Answer a question about a number puzzle, or raise ModelError (`model_refused`)."""
         puzzle = read_puzzle(without_quoted(str(question.ask.facts.get("problem", ""))))
         if puzzle is None:
             raise _refusal()

@@ -302,11 +302,7 @@ class RecordedModel(Model):
             self._answers.setdefault(recording.question, []).append(recording)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Return the recorded answer of the question.
-
-        Raises:
-            ModelError: `script_exhausted`: the question is not in the recording.
-        """
+        """Return the recorded answer of the question, or raise ModelError (`script_exhausted`)."""
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
             alike = [line.text for line in self.lines if line.stage == question.stage]

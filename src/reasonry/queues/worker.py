@@ -60,11 +60,7 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done. `carried` is the trace context of the process that queued the job.
-
-    Raises:
-        Later: The run has to be tried again later or elsewhere.
-    """
+    """Drive a run until its job is done, or raise Later. `carried` is the trace context that came with the job."""
     facts = {
         "messaging.system": "procrastinate",
         "messaging.destination.name": queue,
@@ -258,11 +254,7 @@ def read_queues(text: str) -> tuple[str, ...]:
 
 
 def postgres_store(store: object, command: str = "this") -> PostgresStore:
-    """Return `store` if it is a PostgreSQL store.
-
-    Raises:
-        UsageError: The store is of another kind. The message says that `command` needs a PostgreSQL store.
-    """
+    """Return `store` if it is a PostgreSQL store, or raise a UsageError that says that `command` needs one."""
     if isinstance(store, PostgresStore):
         return store
     raise UsageError(

@@ -91,11 +91,7 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
 
 
 def find_file(store: object) -> Path | None:
-    """Return the existing file of a store, or None for a store without a file.
-
-    Raises:
-        UsageError: The file is missing.
-    """
+    """Return the file of a store, or raise UsageError if it is missing. None for a store without a file."""
     path = getattr(store, "path", None)
     if path is not None and not path.exists():
         raise UsageError(f"there is no store {path}", path=str(path))

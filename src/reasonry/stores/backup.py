@@ -67,11 +67,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy a store to a temporary file. Yield the file's path and the findings about the file.
-
-    Raises:
-        StoreError: The store is damaged or unreadable.
-    """
+    """Copy an undamaged store to a temporary file, or raise StoreError. Yield the file's path and the findings."""
     with draft_of(to) as draft:
         stop = threading.Event()
         try:

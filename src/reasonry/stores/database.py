@@ -357,11 +357,7 @@ def create(path: Path) -> None:
 
 @contextlib.contextmanager
 def draft_of(path: Path) -> Generator[Path]:
-    """Create an empty temporary file in the folder of `path`. At the end, remove the file unless it was renamed.
-
-    Raises:
-        StoreError: The file cannot be created.
-    """
+    """Create an empty draft beside `path`, or raise StoreError. At the end, remove the draft unless it was renamed."""
     folder = path.absolute().parent
     try:
         if not folder.parent.exists():
@@ -384,11 +380,7 @@ def draft_of(path: Path) -> Generator[Path]:
 
 
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
-    """Move a finished file to its path in one step.
-
-    Returns:
-        Whether the file was moved. False if the path already exists and `replace` is false.
-    """
+    """Move a finished file to its path in one step. Return False if the path exists and `replace` is false."""
     _sync(draft, os.O_RDWR)
     if replace:
         draft.replace(path)

@@ -85,9 +85,6 @@ class Database(Protocol):
     ) -> Backup:
         """Copy a snapshot of the store to a file. Reading and writing continue meanwhile.
 
-        Args:
-            force: Whether to overwrite an existing file.
-
         Raises:
             ConflictError: The file exists, and `force` is false.
             StoreError: `store_corrupt`: the store is damaged, and no backup was made.
@@ -268,13 +265,10 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return the jobs to drive next: the longest-waiting job of each owner.
+        """Return the jobs to drive next: the longest-waiting job of each owner, except the runs in `skip`.
 
         The oldest job comes first. If workers share the jobs, return no jobs. Otherwise, only the first process that
         calls this method gets jobs, until this process ends or closes the store. Other processes get no jobs.
-
-        Args:
-            skip: The ids of runs to leave out.
         """
 
         def look(tx: sql.Tx) -> list[RunRow]:

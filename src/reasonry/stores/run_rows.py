@@ -293,11 +293,7 @@ def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the usage of the runs that were updated since `since_ms`, grouped by strategy, model or outcome.
-
-    Args:
-        group: The property to group by. If None, return a single total.
-    """
+    """Return the usage of the runs that were updated since `since_ms`, by `group`, or in total if `group` is None."""
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
     return [UsageTotal(*row) for row in found]

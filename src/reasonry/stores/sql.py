@@ -162,11 +162,7 @@ def seq_of(place: int) -> int:
 
 
 def new_place(key: int, seq: int) -> int:
-    """Return the place for a new line or thought.
-
-    Raises:
-        UsageError: `seq` is out of range.
-    """
+    """Return the place for a new line or thought, or raise UsageError if `seq` is out of range."""
     if not 1 <= seq <= MAX_SEQ:
         raise UsageError(f"the seq of a line or thought goes from 1 to {MAX_SEQ}", max=MAX_SEQ)
     return place(key, seq)

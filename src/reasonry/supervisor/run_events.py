@@ -50,7 +50,6 @@ class RunEvent:
     Args:
         id: The position in the journal, counted from 1 without gaps. None for an event outside the journal.
         kind: `begun`, `answered`, …
-        data: The document of the event, or a function that builds the document.
         result: The complete result, if the run has ended.
     """
 

@@ -80,6 +80,7 @@ class Supervisor:
     """Drives runs in the background.
 
     A run that begins as a job waits in the store for a worker, or for the process that takes jobs (see `Jobs`).
+    A method that reads or changes a run raises NotFoundError if the run does not exist.
 
     Attributes:
         draining: Whether the supervisor starts no more work, because the process is about to end.
@@ -87,7 +88,6 @@ class Supervisor:
 
     Args:
         max_runs: The limit of runs driven at once.
-        max_queued: The limit of waiting jobs.
         queued: Returns how many jobs were waiting a short time ago.
         usd_a_day: Returns the daily limit of an owner in US dollars. None means that there is no limit.
     """
@@ -142,7 +142,6 @@ class Supervisor:
         If this process dies, another process continues the run only if the run is a job.
 
         Args:
-            fork: The part of another run to start from.
             key: An idempotency key. For a day, another start by the same owner with this key returns the same run.
             text: Whether to keep pieces of answers from the start, for a client that is about to watch.
             job: Options that queue the run as a job. If None, this process drives the run.
@@ -247,11 +246,7 @@ class Supervisor:
                 return ended
 
     def check_room(self) -> None:
-        """Check that this process can drive another run.
-
-        Raises:
-            OverloadedError: This process cannot drive another run.
-        """
+        """Check that this process can drive another run, or raise OverloadedError."""
         if self.draining:
             raise OverloadedError("this server is about to end; try again once it is back")
         if self.is_full:
@@ -399,9 +394,6 @@ class Supervisor:
         """Yield the events of a run after position `after`. If `text` is True, also yield pieces of answers.
 
         The events end with the run, or when this process drains.
-
-        Raises:
-            NotFoundError: There is no such run.
         """
         row = await self._row(app, run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
@@ -445,7 +437,6 @@ class Supervisor:
         """Wait until a run ends, pauses or needs its caller, or until this process drains. Return the run's result.
 
         Raises:
-            NotFoundError: There is no such run.
             ReasonryError: The journal could not be written. The run keeps its recorded state.
         """
         while (row := await app.store.run(run_id)).status == "active":

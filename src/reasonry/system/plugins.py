@@ -95,13 +95,10 @@ class Plugins:
         return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Load the plugin of a spec `PACKAGE/NAME:TEXT`, and call the plugin with `TEXT`.
+        """Load the plugin of a spec `PACKAGE/NAME:TEXT` and call it with `TEXT`, or raise UsageError as in `load`.
 
         Args:
             wrap: Converts the plugin's object. The result gets the spec as its `name`. If `wrap` raises, opening fails.
-
-        Raises:
-            UsageError: The plugin cannot be loaded (see `load`), or opening failed.
         """
         name, text = split_plugin(spec) or (spec, "")
         opener = self.load(kind, name, read_opener)
@@ -154,11 +151,7 @@ def _find_points() -> Iterator[tuple[str, metadata.EntryPoint]]:
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return a plugin's callable, which takes the text after `PACKAGE/NAME:`.
-
-    Raises:
-        UsageError: The object is not callable.
-    """
+    """Return a plugin's callable, which takes the text after `PACKAGE/NAME:`, or raise UsageError."""
     if not callable(value):
         raise UsageError(f"it must be a callable that takes a text, not {type(value).__name__}")
     return value
@@ -241,13 +234,10 @@ def read_origin() -> dict[str, Any]:
 
 
 def check_extra(extra: str, purpose: str) -> None:
-    """Check that an extra is installed.
+    """Check that an extra is installed, or raise MissingExtraError.
 
     Args:
         purpose: The feature that needs the extra. The error message begins with this text.
-
-    Raises:
-        MissingExtraError: The extra is not installed.
     """
     if not has_extra(extra):
         message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"

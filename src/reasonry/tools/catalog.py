@@ -38,11 +38,7 @@ class Catalog:
         )
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool and return JSON data.
-
-        Raises:
-            ToolError: The tool does not exist or failed. The message is for the model.
-        """
+        """Call a tool and return JSON data, or raise ToolError with a message for the model."""
         tool = self.tools.get(name)
         if tool is None:
             raise ToolError(no_such_tool(self.cards(), name), choices=list(self.tools))
@@ -67,11 +63,7 @@ def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
 
 
 def as_tool(tool: Any) -> Tool:
-    """Turn a callable into a tool. A tool is returned unchanged.
-
-    Raises:
-        UsageError: The value is neither a tool nor a callable.
-    """
+    """Turn a callable into a tool, or raise UsageError. A tool is returned unchanged."""
     if all(hasattr(tool, name) for name in ("name", "description", "parameters", "call")):
         return tool
     if callable(tool):
@@ -80,14 +72,11 @@ def as_tool(tool: Any) -> Tool:
 
 
 def load_tools(spec: str) -> list[Tool]:
-    """Load tools from a Python file or an installed package.
+    """Load tools from a Python file or an installed package, or raise UsageError.
 
     Args:
         spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2` for functions, other callables or tools of that file, or
             `PACKAGE/NAME` for the tools of an installed package.
-
-    Raises:
-        UsageError: The file, the package or a name is missing, the file cannot be run, or the name is not a tool.
     """
     split = split_tools(spec)
     if split is None:
@@ -101,20 +90,12 @@ def load_tools(spec: str) -> list[Tool]:
 
 
 def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
-    """Read the tools of a package: a tool, a callable, or a list of them.
-
-    Raises:
-        UsageError: The value is none of these, or cannot be described to a model.
-    """
+    """Read a package's tools (a tool, a callable, or a list of them), or raise UsageError."""
     return tuple(Catalog(value if isinstance(value, list | tuple) else [value]).tools.values())
 
 
 def split_tools(spec: str) -> tuple[str, list[str]] | None:
-    """Split `FILE.py:NAME,NAME2` into the file and the names. Return None for `PACKAGE/NAME`.
-
-    Raises:
-        UsageError: The text has neither form.
-    """
+    """Split `FILE.py:NAME,NAME2` into the file and the names, or raise UsageError. Return None for `PACKAGE/NAME`."""
     if ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None:
         return None
     written, colon, names = spec.rpartition(":")

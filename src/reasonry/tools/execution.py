@@ -79,6 +79,8 @@ class Execution(Struct, frozen=True):
 class Sandbox(ABC):
     """A place where code can do no harm. An execution cannot see earlier executions.
 
+    The constructor raises SandboxError if the sandbox cannot be used here.
+
     Attributes:
         name: The sandbox's name in the option `--sandbox`.
         description: The description of the sandbox's tool, for models.

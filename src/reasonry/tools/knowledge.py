@@ -222,11 +222,7 @@ class Library:
         self.close()
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Search the documents, or list them if `overview` is set.
-
-        Raises:
-            ToolError: The arguments do not fit the schema.
-        """
+        """Search the documents, or list them if `overview` is set."""
         if arguments.get("overview") is True:
             return self.overview()
         try:

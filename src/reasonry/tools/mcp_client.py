@@ -49,11 +49,7 @@ class RemoteTool:
         self.parameters: Mapping[str, Any] = parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the tool on its server.
-
-        Raises:
-            ToolError: The tool or the server failed.
-        """
+        """Call the tool on its server."""
         return await self.server.call(self.remote, dict(arguments))
 
 
@@ -68,11 +64,7 @@ class McpClient:
         self._leave = asyncio.Event()
 
     async def open(self, timeout_s: float = OPEN_TIMEOUT_S) -> tuple[RemoteTool, ...]:
-        """Connect to the server and list its tools.
-
-        Raises:
-            ToolError: The server cannot be started or reached, or does not answer as an MCP server.
-        """
+        """Connect to the server and list its tools, or raise ToolError."""
         ready: asyncio.Future[tuple[RemoteTool, ...]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready))
         try:
@@ -181,7 +173,6 @@ async def mcp_tools(
     Args:
         specs: Values of `--mcp`.
         taken: Names of the caller's other tools. The names of built-in tools are always taken.
-        open_within_s: The time limit for opening a server.
 
     Raises:
         UsageError: A spec cannot be read.
@@ -211,11 +202,7 @@ class _Arguments(Struct):
 
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Check a tool that a server lists. Return its name, its cleaned description, and its schema.
-
-    Raises:
-        ToolError: The name or the schema exceeds a bound or has the wrong form.
-    """
+    """Check a tool that a server lists, or raise ToolError. Return its name, cleaned description, and schema."""
     if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or name != inert(name).strip(" "):
         raise ToolError(
             f"the name of a tool is 1 to {MAX_NAME_CHARS} characters that are seen, without a blank at an end, "

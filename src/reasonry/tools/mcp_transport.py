@@ -47,11 +47,7 @@ class McpTarget(Struct, frozen=True, kw_only=True):
 
 
 def read_targets(spec: str) -> tuple[McpTarget, ...]:
-    """Read a value of `--mcp`: a command line, a URL, or a JSON file with `mcpServers`.
-
-    Raises:
-        UsageError: The value has none of these forms. The message says why.
-    """
+    """Read a value of `--mcp` (a command line, a URL, or a JSON file with `mcpServers`), or raise UsageError."""
     spec = spec.strip()
     if not spec:
         raise UsageError("--mcp takes a command, a URL or a configuration file", option="mcp")

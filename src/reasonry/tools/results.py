@@ -17,21 +17,13 @@ _BIGGEST = 2**63
 
 
 def fit_result(value: Any) -> Any:
-    """Return a tool's result as JSON data. A result over the limit becomes shortened text.
-
-    Raises:
-        ToolError: The result is nested too deeply.
-    """
+    """Return a tool's result as JSON data; see `json_data`. A result over the limit becomes shortened text."""
     data, size = cut_data(value, MAX_RESULT_BYTES)
     return data if size <= MAX_RESULT_BYTES else f"{data}… (cut: {size} bytes in all)"
 
 
 def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
-    """Return any value as JSON data, with its size in bytes. Data over the limit becomes shortened text.
-
-    Raises:
-        ToolError: The value is nested too deeply.
-    """
+    """Return JSON data (see `json_data`) and its size in bytes. Data over the limit becomes shortened text."""
     data = json_data(value)
     raw = data.encode() if isinstance(data, str) else msgspec.json.encode(data)
     if len(raw) <= limit_bytes:

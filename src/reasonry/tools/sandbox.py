@@ -69,7 +69,6 @@ class PyExecutor:
         The result contains no times or ids. So a question that shows the result is the same if the code runs again.
 
         Raises:
-            ToolError: The code is empty.
             SandboxError: The code was not run.
         """
         code = arguments.get("code")

@@ -39,11 +39,7 @@ _CPU_LIMIT = (128 + 24, -24)
 
 
 class BubblewrapSandbox(Sandbox):
-    """Runs code with CPython inside `bwrap`.
-
-    Raises:
-        SandboxError: The sandbox cannot be used here; the message says why.
-    """
+    """Runs code with CPython inside `bwrap`."""
 
     name = "bubblewrap"
     description = (

@@ -27,11 +27,7 @@ _FINDING = threading.Lock()
 
 
 class MontySandbox(Sandbox):
-    """Runs code with `pydantic-monty`: a subset of Python without inheritance and third-party packages.
-
-    Raises:
-        SandboxError: `pydantic-monty` is not installed.
-    """
+    """Runs code with `pydantic-monty`: a subset of Python without inheritance and third-party packages."""
 
     name = "monty"
     description = (

@@ -286,11 +286,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
 
 def as_verifier(value: Any) -> Verifier:
-    """Turn a callable into a verifier; see `CallableVerifier`. An object with a method `verify` is returned as it is.
-
-    Raises:
-        UsageError: The object has no `verify` and is not callable.
-    """
+    """Turn a callable into a verifier (see `CallableVerifier`), or raise UsageError. A verifier is kept as it is."""
     if not callable(getattr(value, "verify", value)):
         raise UsageError(
             f"verifier is text, a callable or an object with `verify`, got {type(value).__name__}",

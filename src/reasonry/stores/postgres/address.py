@@ -35,11 +35,7 @@ class Address(NamedTuple):
 
 
 def read_address(url: str) -> Address:
-    """Read the URL of a store.
-
-    Raises:
-        UsageError: The URL is not a valid address of a PostgreSQL store.
-    """
+    """Read the URL of a store, or raise UsageError."""
     try:
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)

@@ -98,11 +98,7 @@ class ProviderLimits:
 
 
 def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
-    """Parse limits as the user writes them, such as `openai=120/min,16`.
-
-    Raises:
-        UsageError: A limit does not have this form.
-    """
+    """Parse limits as the user writes them, such as `openai=120/min,16`, or raise UsageError."""
     limits = dict[str, ProviderLimit]()
     for text in texts:
         found = re.fullmatch(r"(\S+)=([1-9]\d{0,8})/min(?:,([1-9]\d{0,8}))?", text)

@@ -59,11 +59,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
-    """Check that a request does not come from a page of another site.
-
-    Raises:
-        ReasonryError: A page of another site sent the request (`forbidden_origin`).
-    """
+    """Check that no page of another site sent a request, or raise ReasonryError (`forbidden_origin`)."""
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None:
         scheme, _, place = origin.lower().partition("://")
@@ -133,11 +129,7 @@ class Admission:
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
     def let_in(self, scope: Any) -> Headers:
-        """Accept a request, store its principal in the scope, and return its headers.
-
-        Raises:
-            ReasonryError: The request is refused.
-        """
+        """Accept a request, store its principal in the scope, and return its headers, or raise ReasonryError."""
         settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
         if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
             raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)

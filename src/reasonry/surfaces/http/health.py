@@ -79,11 +79,7 @@ class Answering:
                 probe.cancel()
 
     def check(self) -> None:
-        """Check that the store answers.
-
-        Raises:
-            StoreError: The store does not answer.
-        """
+        """Check that the store answers, or raise StoreError."""
         if not self.is_up:
             raise _not_answering()
 

@@ -69,11 +69,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     drain_s: float = 3.0
 
     def check(self) -> None:
-        """Check that the server is safe to start.
-
-        Raises:
-            UsageError: The address is reachable from other machines, and no token is set.
-        """
+        """Raise UsageError if other machines can reach the server and no token is set."""
         for option, hosts in (("host", (self.host,)), ("allowed_hosts", sorted(self.allowed_hosts))):
             for host in hosts:
                 if not (self.tokens or is_loopback(host)):
@@ -119,11 +115,7 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
 
 
 def read_tokens_file(file: Path) -> dict[bytes, str]:
-    """Read a file of `PRINCIPAL=TOKEN` lines. Lines that begin with # are comments.
-
-    Raises:
-        UsageError: The file is unreadable, or `read_tokens` refuses its entries.
-    """
+    """Read a file of `PRINCIPAL=TOKEN` lines, or raise UsageError. Lines that begin with # are comments."""
     data = read_regular_file(file, MAX_TOKENS_FILE_BYTES, label="tokens file", option="tokens_file")
     text = data.decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
@@ -137,11 +129,7 @@ def read_host(text: str) -> str | None:
 
 
 def read_allowed_hosts(text: str) -> frozenset[str]:
-    """Read names of hosts without ports, separated by commas.
-
-    Raises:
-        UsageError: An entry is not a host name.
-    """
+    """Read host names without ports, separated by commas, or raise UsageError."""
     hosts = [entry.lower() for entry in _entries(text)]
     for host in hosts:
         if read_host(host) != host:
@@ -152,11 +140,7 @@ def read_allowed_hosts(text: str) -> frozenset[str]:
 
 
 def read_usd_a_day(text: str) -> dict[str, float]:
-    """Read daily limits, separated by commas: `PRINCIPAL=USD` for one principal, `USD` for all other principals.
-
-    Raises:
-        UsageError: An entry has neither form.
-    """
+    """Read comma-separated daily limits (`PRINCIPAL=USD`, or `USD` for all other principals), or raise UsageError."""
     limits: dict[str, float] = {}
     for entry in _entries(text):
         name, _, number = (part.strip() for part in entry.rpartition("="))

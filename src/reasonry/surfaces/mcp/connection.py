@@ -131,11 +131,7 @@ class Connection:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
     def _check_version(self, method: str, params: Document) -> None:
-        """Check that a request uses the version of the connection. The first request decides the version.
-
-        Raises:
-            RefusedError: The request uses another version or none.
-        """
+        """Check that a request uses the version of the connection's first request, or raise RefusedError."""
         meta, why = params.get("_meta"), ""
         if not isinstance(meta, dict | None):
             why = "`_meta` must be an object"

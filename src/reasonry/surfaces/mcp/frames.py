@@ -51,11 +51,7 @@ class RefusedError(Exception):
 
 
 def read_params(form: type[T], params: dict[str, Any]) -> T:
-    """Read the parameters of a request. Unknown members are ignored.
-
-    Raises:
-        RefusedError: The parameters do not fit the type `form`.
-    """
+    """Read the parameters of a request, or raise RefusedError. Unknown members are ignored."""
     try:
         return msgspec.convert(params, form)
     except msgspec.ValidationError as error:

@@ -139,13 +139,10 @@ class RunTasks:
         return await self.read(wanted.task_id, can_ask=context.can_ask)
 
     async def read(self, run_id: str, *, can_ask: bool = True) -> Document:
-        """Return the current state of a task.
+        """Return the current state of a task, or raise NotFoundError.
 
         Args:
             can_ask: Whether the client can ask its user. If not, a reached limit ends the task.
-
-        Raises:
-            NotFoundError: The task does not exist.
         """
         row, run, question = await self._settle(run_id, can_ask=can_ask)
         if question is not None:

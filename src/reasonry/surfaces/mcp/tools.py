@@ -102,7 +102,6 @@ def tool_result(document: Document, *, is_error: bool = False, shown: Document |
     """Build the result of a tool call. The result has the document both as text and as structured content.
 
     Args:
-        is_error: Whether the document describes an error.
         shown: The document for the text. By default, the text is the same document.
     """
     text = msgspec.json.encode(document if shown is None else shown).decode()

@@ -154,11 +154,7 @@ def page_folder(environ: Mapping[str, str]) -> Path:
 
 
 def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
-    """Write a page to a file in `folder`, and return the file's path. Remove pages that are older than a day.
-
-    Raises:
-        UsageError: The page cannot be written.
-    """
+    """Write a page to a file in `folder`, or raise UsageError. Return the file's path. Remove pages over a day old."""
     stem = f"{page.kind}-{page.id}" if isinstance(page, PageDocument) else page["id"]
     path = folder / f"{stem}.html"
     try:

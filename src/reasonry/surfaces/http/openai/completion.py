@@ -221,7 +221,6 @@ async def begin(
     """Start a run for a request. If the request is repeated or brings tool results, use the existing run instead.
 
     Args:
-        form: The type of the request's body.
         background: Whether the run is a job, which outlives this server.
 
     Raises:

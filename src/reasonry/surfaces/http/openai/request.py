@@ -89,11 +89,7 @@ class CallId(NamedTuple):
 
 
 def read_call_id(text: str, field: str) -> CallId:
-    """Read the id of a call.
-
-    Raises:
-        UsageError: The text does not have the form of this server's ids.
-    """
+    """Read a call id that has the form of this server's ids, or raise UsageError."""
     found = _CALL.fullmatch(text)
     if found is None:
         raise unknown_call(text, field)

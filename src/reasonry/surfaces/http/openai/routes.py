@@ -322,11 +322,7 @@ async def delete_response(context: RequestContext, response_id: str) -> Response
 
 
 def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
-    """Split a response id into the values of `Completion.run_id` and `Completion.results`.
-
-    Raises:
-        NotFoundError: The text is not the id of a response.
-    """
+    """Split a response id into `Completion.run_id` and `Completion.results`, or raise NotFoundError."""
     found = _RESPONSE_ID.fullmatch(response_id)
     if found is None:
         raise NotFoundError(f"there is no response {response_id[:80]!r}")
