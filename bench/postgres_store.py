@@ -21,7 +21,7 @@ from typing import Any
 
 from postgres_server import PostgresServer, postgres
 
-from reasonry.engine.journal import Begun, Chain, Steered
+from reasonry.engine.journal import Begun, Chain, TermsChanged
 from reasonry.records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow, new_id
 from reasonry.stores import open_store
 
@@ -43,7 +43,7 @@ async def think(store: Store, session: list[str]) -> None:
 async def run(store: Store, _: list[str]) -> None:
     run_id = new_id()
     row = RunRow(run_id, new_id(), "linear", "offline", TEXT[:80], "active", 1, 1)
-    answers = [Steered(paused=bool(number % 2)) for number in range(ANSWERS + 1)]
+    answers = [TermsChanged(paused=bool(number % 2)) for number in range(ANSWERS + 1)]
     first, *others, last = Chain(run_id).lines([Begun("linear", row.problem, {}), *answers])
     session = SessionRow(row.session_id, "linear", 1, 1, run_id=run_id)
     await store.create_run(row, [first], session, drive=True)

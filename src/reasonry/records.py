@@ -77,13 +77,13 @@ class JobOptions(Struct, frozen=True):
     Args:
         priority: The priority, from 0 (starts first) to `MAX_PRIORITY`.
         at_ms: The earliest start, UTC, in milliseconds since 1970. None means that the run may start at once.
-        carried: The trace context of the run's caller.
+        carrier: The trace context of the run's caller.
     """
 
     queue: str = "default"
     priority: int = 5
     at_ms: int | None = None
-    carried: Mapping[str, str] = {}
+    carrier: Mapping[str, str] = {}
 
 
 MAX_PRIORITY = 9
@@ -239,7 +239,7 @@ class RunStore(Protocol):
         """
         ...
 
-    async def keep(self, run_id: str, checkpoint: Line) -> None:
+    async def save_checkpoint(self, run_id: str, checkpoint: Line) -> None:
         """Replace the checkpoint of a run. A checkpoint is a cache and may be lost. Raises `lease_lost` like `append`.
 
         Args:

@@ -77,7 +77,7 @@ async def drive(
 async def driven(
     engine: Engine, run_id: str, model: Model
 ) -> AsyncGenerator[tuple[Control, asyncio.Task[Result]]]:
-    """Drive a run in the background; yield what steers it, and its result to come."""
+    """Drive a run in the background; yield its control, and its result to come."""
     control = Control()
     async with asyncio.timeout(60), engine.open(run_id) as opened:
         yield control, asyncio.create_task(drive_run(opened, Performers(model), control=control))

@@ -13,7 +13,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.coach import Coach
-from reasonry.engine.open_run import KEEP_EVERY
+from reasonry.engine.open_run import CHECKPOINT_EVERY
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError
 
@@ -44,7 +44,7 @@ class BrokenVerifier:
         raise RuntimeError("no verdict today")
 
 
-STEPS = 3 * KEEP_EVERY
+STEPS = 3 * CHECKPOINT_EVERY
 
 
 async def coached(app: App, steps: int) -> str:
@@ -64,9 +64,9 @@ async def test_answers_read_no_more_of_the_journal_as_it_grows_and_each_is_taken
         for number in range(1, STEPS + 1):
             shown = await answer(app, run_id, number)
             if shown["status"] == "active":
-                assert len((await app.engine.store.tail(run_id))[1]) <= KEEP_EVERY
+                assert len((await app.engine.store.tail(run_id))[1]) <= CHECKPOINT_EVERY
                 assert shown["progress"]["answered"] == number
-            if number == KEEP_EVERY + 2:
+            if number == CHECKPOINT_EVERY + 2:
                 # Also where the answer was given before the checkpoint.
                 for other, why in ((1, "has been answered already"), (STEPS + 1, "was never asked")):
                     with pytest.raises(ConflictError, match=why):
@@ -88,8 +88,8 @@ async def test_a_checkpoint_that_is_damaged_or_gone_changes_nothing(tmp_path: Pa
         "UPDATE checkpoint SET digest = x'00112233445566778899aabbccddeeff'",
     ):
         async with App(str(path), strategies=ALL) as app:
-            run_id = await coached(app, KEEP_EVERY + 4)
-            for number in range(1, KEEP_EVERY + 3):
+            run_id = await coached(app, CHECKPOINT_EVERY + 4)
+            for number in range(1, CHECKPOINT_EVERY + 3):
                 await answer(app, run_id, number)
             before = await Coach(app.engine).status(run_id)
         db = apsw.Connection(str(path))
@@ -105,12 +105,12 @@ async def test_what_the_verifier_failed_at_before_the_checkpoint_is_counted_at_t
 ) -> None:
     async with App(str(tmp_path / "store.db"), strategies={"verified": VERIFIED}) as app:
         coach, performers = Coach(app.engine), Performers(CountingModel(), verifier=BrokenVerifier())
-        run_id = await accept(app.engine, order(VERIFIED, Loops(steps=KEEP_EVERY)))
+        run_id = await accept(app.engine, order(VERIFIED, Loops(steps=CHECKPOINT_EVERY)))
         shown = await take_over(app.engine, run_id, performers)
         while shown["status"] == "active":
             (question,) = shown["questions"]
             answers = [{"id": question["id"], "answer": "a thought"}]
             shown = await coach.answer(run_id, answers, by(performers))
         (warning,) = shown["result"]["warnings"]
-        assert f"{KEEP_EVERY} of {KEEP_EVERY} times" in warning
+        assert f"{CHECKPOINT_EVERY} of {CHECKPOINT_EVERY} times" in warning
         assert await coach.status(run_id) == shown

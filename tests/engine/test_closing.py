@@ -232,7 +232,7 @@ async def test_a_limit_on_time_leaves_a_part_of_it_for_the_answer_and_counts_wha
 async def test_a_run_that_begins_in_the_time_for_its_answer_is_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driving, "KEPT_SHARE", 1.0)
+    monkeypatch.setattr(driving, "CLOSING_SHARE", 1.0)
     result, model = await reacted(Budget(seconds=60))
     assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_seconds")
     assert model.calls == 1

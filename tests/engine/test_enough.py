@@ -14,7 +14,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Reply
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.engine.journal import Steered
+from reasonry.engine.journal import TermsChanged
 from reasonry.engine.policy import Performers
 from reasonry.strategies import STRATEGIES
 
@@ -101,7 +101,7 @@ async def test_the_rest_is_counted_though_a_change_comes_while_it_is_cut_off(tmp
 
         async def append_after_a_change(run_id: str, *arguments: Any, **named: Any) -> None:
             app.store.append = append
-            await other.engine.steer(run_id, Steered(Budget(seconds=3_600)))
+            await other.engine.command(run_id, TermsChanged(Budget(seconds=3_600)))
             await append(run_id, *arguments, **named)
 
         app.store.append = append_after_a_change  # type: ignore[method-assign]

@@ -21,7 +21,7 @@ from reasonry.engine.coach import Coach
 from reasonry.engine.control import Control
 from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import Steered
+from reasonry.engine.journal import TermsChanged
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.rate_limits import RateLimits
@@ -342,7 +342,7 @@ async def test_a_first_call_that_waits_for_its_rate_counts_only_once_it_goes_out
             while waits and len(await engine.store.lines(accepted.run_id)) < 3:
                 await asyncio.sleep(0.01)
             if waits:
-                await engine.steer(accepted.run_id, Stopped("cancelled", ""))
+                await engine.command(accepted.run_id, Stopped("cancelled", ""))
             await driving
         used.append((await engine.result(accepted.run_id)).usage.calls)
     assert (used, model.calls) == ([1, 0], 1)
@@ -381,11 +381,11 @@ async def test_a_first_call_whose_limit_is_lifted_while_it_waits_stays_counted(
     async with engine.open(*accepted) as opened:
         driving = asyncio.create_task(drive_run(opened, Performers(model)))
         await until(lambda: model.calls == 1)
-        await engine.steer(accepted.run_id, Steered(budget=Budget()))
+        await engine.command(accepted.run_id, TermsChanged(budget=Budget()))
         await until(lambda: opened.run.budget.calls is None)
         let_go.set()
         await until(lambda: model.calls == 2)
-        await engine.steer(accepted.run_id, Steered(budget=Budget(calls=9)))
+        await engine.command(accepted.run_id, TermsChanged(budget=Budget(calls=9)))
         await until(lambda: opened.run.budget.calls == 9)
         model.gates["e2"].set()
         await until(lambda: opened.run.counts.answered == 1)

@@ -52,11 +52,11 @@ async def test_it_shows_the_thoughts_of_the_run_in_their_order(strategy: Strateg
 
 
 @each_driven
-async def test_it_has_each_thought_at_once_though_the_run_is_read_from_its_kept_state(
+async def test_it_has_each_thought_at_once_though_the_run_is_read_from_its_checkpoint(
     strategy: Strategy[Any, Any],
 ) -> None:
     async with App("memory") as app:
-        with patch("reasonry.engine.open_run.KEEP_EVERY", 1):
+        with patch("reasonry.engine.open_run.CHECKPOINT_EVERY", 1):
             for seed in range(3):
                 run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
                 for most in (1, 2, 4, None):

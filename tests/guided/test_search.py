@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reasonry.app.app import App
 from reasonry.engine.journal import read
-from reasonry.engine.open_run import KEEP_EVERY
+from reasonry.engine.open_run import CHECKPOINT_EVERY
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
 from reasonry.errors import ConflictError, ModelError
@@ -201,8 +201,8 @@ async def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
 ) -> None:
     with TemporaryDirectory() as folder:
         async with App("memory" if kind == "memory" else f"{folder}/store.db", strategies=ALL) as app:
-            # A run may continue from its kept state.
-            with patch("reasonry.engine.open_run.KEEP_EVERY", 1 if is_kept else KEEP_EVERY):
+            # A run may continue from its checkpoint.
+            with patch("reasonry.engine.open_run.CHECKPOINT_EVERY", 1 if is_kept else CHECKPOINT_EVERY):
                 for fate, texts in lives:
                     await live(app, fate, texts)
             for query in queries:

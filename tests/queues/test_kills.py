@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from reasonry.app.app import App
-from reasonry.core.machine import SET_ASIDE
+from reasonry.core.machine import POISONED
 from tests.forked import forking_python
 from tests.servers import ServerProcess
 from tests.servers.postgres import postgres_server
@@ -159,7 +159,7 @@ async def test_a_run_that_kills_who_drives_it_is_set_aside_and_its_neighbours_ar
                                 deaths += 1
                                 worker.start()
                         await asyncio.sleep(0.05)
-                assert (row.status, row.reason, deaths) == ("failed", SET_ASIDE, 5)
+                assert (row.status, row.reason, deaths) == ("failed", POISONED, 5)
                 await until_done(app, good)
             finally:
                 for worker in crew:

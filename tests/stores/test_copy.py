@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
-from reasonry.engine.journal import Begun, Chain, Steered
+from reasonry.engine.journal import Begun, Chain, TermsChanged
 from reasonry.errors import StoreError
 from reasonry.records import Store, WholeRun, WholeSession
 from reasonry.stores import open_store
@@ -36,8 +36,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def a_run(run_id: str, length: int = 5, **fields: object) -> WholeRun:
-    steered = [Steered(paused=bool(number % 2)) for number in range(1, length)]
-    entries = [Begun("linear", run_id, {}), *steered]
+    commands = [TermsChanged(paused=bool(number % 2)) for number in range(1, length)]
+    entries = [Begun("linear", run_id, {}), *commands]
     return WholeRun(run_row(run_id, **fields), tuple(Chain(run_id).lines(entries)))
 
 
@@ -321,7 +321,7 @@ async def test_salvage_of_runs_that_a_person_ended_or_paused_finds_no_damage(pat
         order, _ = ordered(app)
         cancelled, paused = [(await app.engine.accept(order)).run_id for _ in range(2)]
         await app.engine.cancel(cancelled)
-        await app.engine.steer(paused, Steered(paused=True))
+        await app.engine.command(paused, TermsChanged(paused=True))
         rows = await app.store.runs()
     plain(path, "CREATE TABLE mine (a)")
     report, code, new = await salvage(path)

@@ -148,7 +148,7 @@ async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Ope
             for write in (
                 lambda: hanging.store.append("r", [line(3)]),
                 lambda: hanging.store.append("r", [], run_row("r", status="failed")),
-                lambda: hanging.store.keep("r", Line(1, b"old", line(1).digest)),
+                lambda: hanging.store.save_checkpoint("r", Line(1, b"old", line(1).digest)),
             ):
                 with refused("lease_lost"):
                     await hanging.do(write)

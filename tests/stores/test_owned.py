@@ -31,7 +31,7 @@ CALLS: dict[str, Callable[[Store, str], Awaitable[Any]]] = {
     "lines": lambda store, name: store.lines(name),
     "tail": lambda store, name: store.tail(name),
     "append": lambda store, name: store.append(name, [line(2)], run_row(name)),
-    "keep": lambda store, name: store.keep(name, Line(1, b"{}", bytes(16))),
+    "keep": lambda store, name: store.save_checkpoint(name, Line(1, b"{}", bytes(16))),
     "runs": lambda store, name: store.runs(before=name),
     "run_ids": lambda store, name: store.run_ids(name),
     "delete_run": lambda store, name: store.delete_run(name),

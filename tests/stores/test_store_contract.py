@@ -51,7 +51,7 @@ class TestRuns:
         assert await store.tail("r") == (None, lines)
         for seq in (2, 5, 3):
             checkpoint = Line(seq, b"state %d" % seq, lines[seq - 1].digest)
-            await store.keep("r", checkpoint)
+            await store.save_checkpoint("r", checkpoint)
             assert await store.tail("r") == (checkpoint, lines[seq:])
         await store.delete_run("r")
         with pytest.raises(NotFoundError):

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from ..core.budget import Budget
 from ..engine.coach import CALLER, Coach
-from ..engine.journal import Steered
+from ..engine.journal import TermsChanged
 from ..engine.policy import Performers
 from ..engine.prices import check_priced
 from ..errors import ConflictError
@@ -65,7 +65,7 @@ async def continue_paused(
             return False
         # Another process may continue or end the run first.
         with suppress(ConflictError):
-            await app.engine.steer(run_id, Steered(paused=False))
+            await app.engine.command(run_id, TermsChanged(paused=False))
             has_ended = True
     if not (has_ended and await store.find_driven([run_id])):
         return False
@@ -95,7 +95,7 @@ async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget
 
         performers = await app.pool.run_in_thread(open_recorded)
         check_priced("max_usd", performers.models, performers.prices)
-    await app.engine.steer(run_id, Steered(budget))
+    await app.engine.command(run_id, TermsChanged(budget))
     return budget
 
 

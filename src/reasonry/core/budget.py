@@ -89,7 +89,7 @@ class Ledger(Struct, frozen=True):
     reserved: Usage = NOTHING
     largest: Usage = NOTHING
     """The largest usage of a call so far, which is the estimate for the next call."""
-    kept: Usage = NOTHING
+    closing: Usage = NOTHING
     """The usage that is reserved for the run's last question. Other calls cannot use it."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
@@ -117,7 +117,7 @@ class Ledger(Struct, frozen=True):
     def reserve(self, estimate: Usage) -> Self | Refusal:
         """Reserve the estimate, and return the new ledger. If a limit leaves no room, return a refusal."""
         calls, taken = self.budget.calls, self.spent + self.reserved
-        if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
+        if calls is not None and taken.calls + estimate.calls + self.closing.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}")
         for reason, limit, whole, count in self._limits():
             spent = count(self.spent)
@@ -137,12 +137,12 @@ class Ledger(Struct, frozen=True):
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield (reason, limit, text, measure) for each token or dollar limit. The usage in `kept` is subtracted."""
-        tokens, usd = self.budget.tokens, self.budget.usd
+        """Yield (reason, limit, text, measure) for each token or dollar limit, with `closing` subtracted."""
+        tokens, usd, closing = self.budget.tokens, self.budget.usd, self.closing
         if tokens is not None:
-            yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
+            yield "max_tokens", tokens - closing.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
         if usd is not None:
-            yield "max_usd", usd - (self.kept.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
+            yield "max_usd", usd - (closing.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Self:
         """Return a ledger in which the actual usage replaces the reserved estimate."""

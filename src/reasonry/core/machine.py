@@ -66,14 +66,14 @@ from .readings import Reading, is_last_try
 from .registry import Registry, find_strategy, resolve
 from .strategy import Stage, Strategy
 
-SET_ASIDE = "set_aside"
+POISONED = "poisoned"
 """The reason of a stop that ends a run which crashes its worker again and again."""
 
 LAST_QUESTION = """This is the last question: nothing can be asked or looked up after it. Answer from what is known; \
 where something is missing, give the likeliest answer, and say in the reasoning what is missing."""
 """The text that a closed run adds to its question, before the task."""
 
-_STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
+_STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", POISONED: "failed"}
 """Maps each stop reason that is not a limit to the status of the stopped run."""
 
 MAX_SILENT_MOVES = 1_000
@@ -510,7 +510,7 @@ class _Execution:
             if waiting.settled or waiting.replies:
                 self.rounds = max(self.rounds, waiting.last_round)
         self.at_ms = max(self.at_ms, event.at_ms)
-        return self._end(found, status, SET_ASIDE if event.reason == SET_ASIDE else None)
+        return self._end(found, status, POISONED if event.reason == POISONED else None)
 
     def _best_so_far(self, event: Stopped | Closing) -> Conclusion:
         plain, counted = self.strategy.conclude(self.state), self.strategy.conclude(self._state_if_cut(event))

@@ -34,9 +34,9 @@ Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
 CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
 """The limits at which the engine closes a run with a last question instead of stopping the run."""
 
-KEPT_SHARE: Final = 0.2
+CLOSING_SHARE: Final = 0.2
 """The smallest share of a run's time limit that is reserved for the last question."""
-KEPT_TIMES: Final = 1.5
+CLOSING_TIMES: Final = 1.5
 """The least time reserved for the last question, as a multiple of the time that the slowest request so far took."""
 
 LOOK_EVERY_MS: Final = 1_000
@@ -77,14 +77,14 @@ def closing_reserve(run: Run) -> Usage:
     """
     asks = run.last_questions if limits_calls(run.budget) else None
     estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
-    kept = sum(estimates, NOTHING)
-    usd = None if kept.usd is None else kept.usd * HEADROOM
-    return replace(kept, input_tokens=math.ceil(kept.input_tokens * HEADROOM), usd=usd)
+    reserve = sum(estimates, NOTHING)
+    usd = None if reserve.usd is None else reserve.usd * HEADROOM
+    return replace(reserve, input_tokens=math.ceil(reserve.input_tokens * HEADROOM), usd=usd)
 
 
-def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return a refusal if a limit forbids another call. `kept` is the usage that is reserved for closing the run."""
-    reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
+def refuse_call(run: Run, reserve: Usage | None = None) -> Refusal | None:
+    """Return a refusal if a limit forbids another call. `reserve` is the usage that is reserved for closing the run."""
+    reserved = replace(run.ledger, closing=reserve or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
@@ -105,10 +105,10 @@ class BudgetGuard:
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 
-    def keep(self, usage: Usage) -> None:
+    def set_closing_reserve(self, usage: Usage) -> None:
         """Reserve usage for the run's last questions, and let waiting calls check for room again."""
-        if usage != self.ledger.kept:
-            self.ledger = replace(self.ledger, kept=usage)
+        if usage != self.ledger.closing:
+            self.ledger = replace(self.ledger, closing=usage)
             self.changed.set()
 
     async def catch_up(self) -> None:
@@ -182,7 +182,7 @@ class BudgetGuard:
         if limit is None:
             return math.inf
         prompt = math.ceil(estimate_tokens(question.prompt) * (self._dearest or unmeasured))
-        others = ledger.kept.tokens + ledger.spent.tokens + ledger.reserved.tokens - own_tokens
+        others = ledger.closing.tokens + ledger.spent.tokens + ledger.reserved.tokens - own_tokens
         return (limit - others - prompt) // samples
 
 

@@ -17,8 +17,8 @@ from ..core.events import NOTHING, Closing, Stopped
 from ..errors import ConflictError
 from .budget_guard import (
     CLOSED_BY,
-    KEPT_SHARE,
-    KEPT_TIMES,
+    CLOSING_SHARE,
+    CLOSING_TIMES,
     BudgetGuard,
     closing_reserve,
     limit_reached,
@@ -70,7 +70,7 @@ async def drive_run(
         watch.ended(opened.row.run_id, opened.run)
         await opened.tell_end()
     if coached:
-        await opened.keep()
+        await opened.save_checkpoint()
     return opened.result
 
 
@@ -239,7 +239,7 @@ class Drive:
     async def _close(self, reached: Refusal) -> bool:
         """Close the run: let it ask its last questions with the reserved usage. Return False if that is impossible."""
         asks = self.run.last_questions
-        is_late = bool(asks) and self._seconds_left(kept=0) == 0
+        is_late = bool(asks) and self._seconds_left(reserve_s=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
             return False
         await self.effects.drop()
@@ -265,7 +265,7 @@ class Drive:
             self.deadline.reschedule(asyncio.get_running_loop().time() + left)
         if self.journal.halts or limit_reached(self.run) is not None:
             return
-        self.guard.keep(closing_reserve(self.run))
+        self.guard.set_closing_reserve(closing_reserve(self.run))
         known = self.effects.known
         for pending in self.run.open_effects:
             effect = pending.effect
@@ -301,18 +301,18 @@ class Drive:
         with suppress(ConflictError):
             await self.journal.write(self.effects.count_calls(calls))
 
-    def _seconds_left(self, kept: float | None = None) -> float | None:
-        """Return the seconds left until the run's time limit, minus `kept` seconds. Without a limit, return None.
+    def _seconds_left(self, reserve_s: float | None = None) -> float | None:
+        """Return the seconds left until the run's time limit, minus `reserve_s` seconds. Without a limit, return None.
 
-        By default, `kept` is the time to reserve for the last questions if the run can be closed.
+        By default, `reserve_s` is the time to reserve for the last questions if the run can be closed.
         """
         seconds, run = self.run.budget.seconds, self.run
         if seconds is None:
             return None
-        if kept is None:
+        if reserve_s is None:
             asks = None if run.snapshot.closing else run.last_questions
-            kept = max(seconds * KEPT_SHARE, self.calls.slowest_s * KEPT_TIMES) if asks else 0.0
-        return max(0.0, seconds - kept - self._at_ms() / 1000)
+            reserve_s = max(seconds * CLOSING_SHARE, self.calls.slowest_s * CLOSING_TIMES) if asks else 0.0
+        return max(0.0, seconds - reserve_s - self._at_ms() / 1000)
 
     def _at_ms(self) -> int:
         return int((time.monotonic() - self.started) * 1000)

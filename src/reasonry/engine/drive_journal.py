@@ -11,7 +11,7 @@ from ..records import Line
 from .budget_guard import BudgetGuard
 from .control import Control
 from .in_flight import InFlight
-from .journal import CallIntended, Entry, Settled, Steered
+from .journal import CallIntended, Entry, Settled, TermsChanged
 from .observer import Observer
 from .open_run import OpenRun
 from .run import Run
@@ -63,7 +63,7 @@ class DriveJournal:
     async def fold_news(self) -> None:
         """Fold the commands that other processes have added, and record the calls in flight under the new limits."""
         async with self.writing:
-            if await self._take_steering():
+            if await self._take_commands():
                 await self._write(self.effects.count_calls(self.effects.calls.sent))
 
     async def write_calls(self) -> None:
@@ -95,10 +95,10 @@ class DriveJournal:
                 self.effects.calls.recorded = None
                 await self._write([CallIntended(effect_id, refused=True)])
 
-    async def _take_steering(self) -> bool:
-        """Fold the entries that other processes have added. Return True if there are entries and all are `Steered`."""
+    async def _take_commands(self) -> bool:
+        """Fold the entries that other processes have added. Return whether these are commands that change the terms."""
         lines, came = await self.opened.reload()
-        if not came or not all(isinstance(entry, Steered) for entry in came):
+        if not came or not all(isinstance(entry, TermsChanged) for entry in came):
             return False
         for line, entry in zip(lines, came, strict=True):
             self.watch.note_entry(self.run, line.seq, entry, None)
@@ -107,12 +107,12 @@ class DriveJournal:
         return True
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        """Fold and write entries. If another process wrote `Steered` entries first, fold them and try again."""
+        """Fold and write entries. If another process wrote a command first, fold the command and try again."""
         while entries:
             try:
                 return await self._write_next(entries, unwritten)
             except ConflictError:
-                if not await self._take_steering():
+                if not await self._take_commands():
                     raise
                 # New limits may lift the limit at which the run would end.
                 if (

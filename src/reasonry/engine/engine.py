@@ -25,7 +25,17 @@ from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id, now_m
 from . import journal
 from .budget_guard import limits_calls
 from .fork import Fork, begin_run, check_rewordings
-from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .journal import (
+    CALLER,
+    Begun,
+    CallIntended,
+    Ended,
+    Entry,
+    ParticipantNames,
+    Resumed,
+    Settled,
+    TermsChanged,
+)
 from .open_run import OpenRun
 from .policy import Performers, Policy, rewind
 from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
@@ -43,7 +53,7 @@ BY_USER: Final = "cancelled by its user"
 
 
 class Engine:
-    """Accepts, reads, drives and steers the runs of one store. For `rows` and `on_end`, see `OpenRun`."""
+    """Accepts, reads, drives and commands the runs of one store. For `rows` and `on_end`, see `OpenRun`."""
 
     def __init__(
         self,
@@ -101,7 +111,7 @@ class Engine:
         ended = [Ended(record_of_run(row, run).pack())] if row.status != "active" else []
         first_call = _first_call(run) if drive else []
         lines = chain.lines([run.begun, *entries, *ended, *first_call])
-        job = job and replace(job, carried=trace_context())
+        job = job and replace(job, carrier=trace_context())
         thoughts = self.rows(run.thoughts, 0, run.branches)
         accepted = await self.store.create_run(
             row, lines, session, key, thoughts=thoughts, drive=drive, job=job
@@ -141,8 +151,8 @@ class Engine:
         chain = journal.Chain(row.run_id)
         return self._hold(row, fold(journal.decode(chain, lines), self.strategies), chain)
 
-    def _hold(self, row: RunRow, run: Run, chain: journal.Chain, kept: int = 0) -> OpenRun:
-        return OpenRun(self.store, row, run, chain, kept, self.policy, self.rows, self.on_end)
+    def _hold(self, row: RunRow, run: Run, chain: journal.Chain, checkpoint_seq: int = 0) -> OpenRun:
+        return OpenRun(self.store, row, run, chain, checkpoint_seq, self.policy, self.rows, self.on_end)
 
     async def recorded_run(self, run_id: str) -> RecordedRun:
         """Read a run's journal without folding it."""
@@ -159,8 +169,8 @@ class Engine:
 
     async def last_line(self, run_id: str) -> tuple[int, bytes]:
         """Return the position and the digest of the last line of a run's journal, without folding the run."""
-        kept, lines = await self.store.tail(run_id)
-        last = lines[-1] if lines else kept
+        checkpoint, lines = await self.store.tail(run_id)
+        last = lines[-1] if lines else checkpoint
         assert last is not None, "a journal begins with a line"
         return last.seq, last.digest
 
@@ -230,7 +240,7 @@ class Engine:
         Raises:
             ConflictError: The run has ended already.
         """
-        await self.steer(run_id, Stopped("cancelled", detail))
+        await self.command(run_id, Stopped("cancelled", detail))
         for _ in range(LET_GO_S * 20):
             try:
                 async with self.store.drive(run_id):
@@ -239,7 +249,7 @@ class Engine:
                 await asyncio.sleep(0.05)
         return await self.result(run_id)
 
-    async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
+    async def command(self, run_id: str, entry: TermsChanged | Stopped) -> None:
         """Write an entry that changes the limits of an active run, or pauses, continues or ends the run.
 
         The process that drives the run obeys the entry at its next write, or within a second.
@@ -252,11 +262,11 @@ class Engine:
             # The row is read after the last line, so that a line added in between makes the write fail.
             seq, digest = await self.last_line(run_id)
             row = await self.store.run(run_id)
-            _check_steering(row, entry)
+            _check_command(row, entry)
             try:
                 if opened is not None and isinstance(entry, Stopped):
                     await opened.stop(entry.reason, entry.detail)
-                elif isinstance(entry, Steered):
+                elif isinstance(entry, TermsChanged):
                     # The run is not folded: the long journal of a busy run would grow faster than it can be folded.
                     paused = row.paused if entry.paused is None else entry.paused
                     row = replace(row, paused=paused, updated_at_ms=now_ms())
@@ -292,7 +302,7 @@ def _first_call(run: Run) -> list[CallIntended]:
     return [CallIntended(pending.id) for pending in run.open_effects if isinstance(pending.effect, Ask)][:1]
 
 
-def _check_steering(row: RunRow, entry: Steered | Stopped) -> None:
+def _check_command(row: RunRow, entry: TermsChanged | Stopped) -> None:
     why = ""
     if row.status != "active":
         why = f"has ended already ({row.status})"

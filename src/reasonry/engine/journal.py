@@ -118,8 +118,8 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
     participants: ParticipantNames | None = None
 
 
-class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults=True):
-    """A user changed the limits of an active run, or paused or continued the run. The drive of the run obeys."""
+class TermsChanged(Struct, frozen=True, tag="terms_changed", array_like=True, omit_defaults=True):
+    """A command changed the limits of an active run, or paused or continued the run. The drive of the run obeys."""
 
     budget: Budget | None = None
     paused: bool | None = None
@@ -132,7 +132,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The record of the run as JSON. It stays readable even after the code of the strategy has changed."""
 
 
-Entry = Begun | CallIntended | Settled | Resumed | Steered | Ended
+Entry = Begun | CallIntended | Settled | Resumed | TermsChanged | Ended
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Entry)
@@ -229,7 +229,7 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
     assert isinstance(begun, Begun), "checked when the journal was read"
     budget, participants = begun.budget, begun.participants
     for entry in entries:
-        if isinstance(entry, Resumed | Steered):
+        if isinstance(entry, Resumed | TermsChanged):
             budget = entry.budget or budget
         if isinstance(entry, Resumed):
             participants = entry.participants or participants

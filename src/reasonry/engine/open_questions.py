@@ -28,10 +28,10 @@ def handed_out(run: Run) -> Sequence[Pending]:
 
     Each question is returned again until it is answered.
     """
-    kept, calls = closing_reserve(run), run.budget.calls
-    if refuse_call(run, kept):
+    reserve, calls = closing_reserve(run), run.budget.calls
+    if refuse_call(run, reserve):
         return ()
-    covered = None if calls is None else calls - run.usage.calls - kept.calls
+    covered = None if calls is None else calls - run.usage.calls - reserve.calls
     return questions(run)[:covered]
 
 

@@ -26,7 +26,7 @@ _LOG = logging.getLogger("reasonry")
 
 T = TypeVar("T")
 
-KEEP_EVERY: Final = 32
+CHECKPOINT_EVERY: Final = 32
 """After this many new lines, the folded state of a coached run is saved, so that answers to a long run stay cheap."""
 
 
@@ -34,7 +34,7 @@ class OpenRun:
     """A run that was folded from its journal, for a task that reads, drives or stops the run.
 
     Args:
-        kept: The position of the checkpoint where the fold began. 0 means that the fold began with the first line.
+        checkpoint_seq: The position of the checkpoint where the fold began, or 0 if the fold began with the first line.
         rows: A function that turns thoughts into rows of the run's session.
         on_end: An async function that is called with the run once the run has ended in this process.
     """
@@ -45,13 +45,13 @@ class OpenRun:
         row: RunRow,
         run: Run,
         chain: Chain,
-        kept: int,
+        checkpoint_seq: int,
         policy: Policy,
         rows: Rows,
         on_end: Callable[[Run], Awaitable[None]] | None = None,
     ) -> None:
         self.store, self.policy, self._rows, self._on_end = store, policy, rows, on_end
-        self.row, self.run, self.chain, self._kept = row, run, chain, kept
+        self.row, self.run, self.chain, self._checkpoint_seq = row, run, chain, checkpoint_seq
         self._end: Record | None = None
         """The record of the run, if the last write ended the run."""
         self._thoughts = self.run.skipped.thoughts
@@ -98,7 +98,7 @@ class OpenRun:
         if self.run.snapshot.status != "active":
             return
         self.row = replace(self.row, unattended=self.row.unattended or job is not None)
-        await self.write(entry, job=job and replace(job, carried=trace_context()))
+        await self.write(entry, job=job and replace(job, carrier=trace_context()))
 
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
@@ -143,15 +143,15 @@ class OpenRun:
         self.run.take(Settled(None, Stopped(reason, detail, at_ms=self.run.snapshot.at_ms)))
         await self.write(*lifted, self.run.events[-1])
 
-    async def keep(self) -> None:
-        """Save the folded state if at least `KEEP_EVERY` lines follow the last checkpoint."""
-        if self.chain.seq - self._kept < KEEP_EVERY:
+    async def save_checkpoint(self) -> None:
+        """Save the folded state if at least `CHECKPOINT_EVERY` lines follow the last checkpoint."""
+        if self.chain.seq - self._checkpoint_seq < CHECKPOINT_EVERY:
             return
-        if (state := self.run.keep()) is not None:
-            self._kept = self.chain.seq
+        if (state := self.run.checkpoint()) is not None:
+            self._checkpoint_seq = self.chain.seq
             body = msgspec.json.encode(state)
             checkpoint = Line(self.chain.seq, body, self.chain.digest)
-            await self.store.keep(self.row.run_id, checkpoint)
+            await self.store.save_checkpoint(self.row.run_id, checkpoint)
 
     # -- the journal of the run
 

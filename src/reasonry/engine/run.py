@@ -20,7 +20,7 @@ from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError
-from .journal import Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .journal import Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, TermsChanged
 
 
 class Asked(Struct, frozen=True):
@@ -63,7 +63,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
     thoughts: int = 0
 
 
-class KeptState(Struct, frozen=True, omit_defaults=True):
+class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """A checkpoint: the folded state of an active run. A later fold can begin from this state."""
 
     begun: Begun
@@ -84,8 +84,8 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     paused: bool = False
 
 
-_KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("budget") :]
-"""Members of the kept state that `Run` has as attributes of the same names."""
+_COPIED = Checkpoint.__struct_fields__[Checkpoint.__struct_fields__.index("budget") :]
+"""Members of a checkpoint that `Run` has as attributes of the same names."""
 
 
 class Run:
@@ -120,9 +120,9 @@ class Run:
     """The snapshot before a stop or a failure ended the run, and the event that ended the run."""
     _answered = 0
     skipped = Counts()
-    """The counts of the kept state from which the fold began. The run's lists hold only later events and thoughts."""
+    """The counts of the checkpoint from which the fold began. The run's lists hold only later events and thoughts."""
 
-    def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
+    def __init__(self, begun: Begun, strategies: Registry, checkpoint: Checkpoint | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
         """`budgets`: pairs of a run time in milliseconds and the limits that applied from this time on."""
@@ -147,9 +147,9 @@ class Run:
         self._prompts = PromptLog()
         self.out: Counter[str] = Counter()
         """For each effect, how many recorded calls may still be answered."""
-        self.is_whole = kept is None
+        self.is_whole = checkpoint is None
         """Whether the fold began with the first line and so has the whole history."""
-        if kept is None:
+        if checkpoint is None:
             step = begin(
                 self.strategy,
                 begun.problem,
@@ -160,10 +160,10 @@ class Run:
             )
             self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
             return
-        for name in _KEPT_AS_IT_IS:
-            setattr(self, name, getattr(kept, name))
-        self.out, self.skipped = Counter(kept.out), kept.counts
-        self.snapshot = load_snapshot(bytes(kept.snapshot), strategies)
+        for name in _COPIED:
+            setattr(self, name, getattr(checkpoint, name))
+        self.out, self.skipped = Counter(checkpoint.out), checkpoint.counts
+        self.snapshot = load_snapshot(bytes(checkpoint.snapshot), strategies)
         self._note_questions(self.open_effects)
 
     @property
@@ -176,13 +176,13 @@ class Run:
             before.thoughts + len(self.thoughts),
         )
 
-    def keep(self) -> KeptState | None:
+    def checkpoint(self) -> Checkpoint | None:
         """Return the folded state, from which a later fold can begin. Return None if the run ended or was closed."""
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
-        as_it_is = {name: getattr(self, name) for name in _KEPT_AS_IT_IS}
-        return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
+        as_it_is = {name: getattr(self, name) for name in _COPIED}
+        return Checkpoint(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
 
     def apply(self, entry: Entry) -> Step | None:
         """Fold an entry, and return the step that results from the entry. None if there is no step."""
@@ -207,7 +207,7 @@ class Run:
                 self.paused = False
                 self._give_up_calls(cut=0)
                 return self._reopen()
-            case Steered(budget=budget, paused=paused):
+            case TermsChanged(budget=budget, paused=paused):
                 self._set_budget(budget)
                 self.paused = self.paused if paused is None else paused
             case Ended():
@@ -402,10 +402,10 @@ def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
             yield from step.effects
 
 
-def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
-    """Fold the entries after a kept state. Return None if the state is unusable."""
+def fold_from(checkpoint: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
+    """Fold the entries after a checkpoint. Return None if the checkpoint is unusable."""
     try:
-        state = msgspec.json.decode(kept, type=KeptState)
+        state = msgspec.json.decode(checkpoint, type=Checkpoint)
         if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
             return None
         run = Run(state.begun, strategies, state)

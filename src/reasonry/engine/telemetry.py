@@ -17,7 +17,7 @@ from .ports import Question, provider_of
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-CARRIED = ("traceparent", "tracestate")
+CARRIER_FIELDS = ("traceparent", "tracestate")
 """The fields of W3C Trace Context that pass from process to process."""
 
 
@@ -81,9 +81,9 @@ def trace_work(
     name: str,
     kind: Literal["SERVER", "CLIENT", "PRODUCER", "CONSUMER", "INTERNAL"],
     facts: Mapping[str, Any],
-    carried: Mapping[str, Any] | None = None,
+    carrier: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace the work of a `with` block in a span. `carried` is the `trace_context` of the requesting process."""
+    """Trace the work of a `with` block in a span. `carrier` is the `trace_context` of the requesting process."""
     tracer = _find_tracer()
     if tracer is None:
         yield TracedWork()
@@ -91,7 +91,9 @@ def trace_work(
     from opentelemetry.trace import SpanKind
 
     context = None
-    if texts := {field: text for field in CARRIED if isinstance(text := (carried or {}).get(field), str)}:
+    if texts := {
+        field: text for field in CARRIER_FIELDS if isinstance(text := (carrier or {}).get(field), str)
+    }:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         context = TraceContextTextMapPropagator().extract(texts)
@@ -117,12 +119,12 @@ def trace_work(
 
 def trace_context() -> dict[str, str]:
     """Return the current trace context, which another process can continue. The context of untraced work is empty."""
-    carried = dict[str, str]()
+    carrier = dict[str, str]()
     if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        TraceContextTextMapPropagator().inject(carried)
-    return carried
+        TraceContextTextMapPropagator().inject(carrier)
+    return carrier
 
 
 def _find_tracer() -> Tracer | None:

@@ -58,16 +58,16 @@ async def drive_run(
     run_id: str,
     owner: str = "",
     queue: str = "",
-    carried: Mapping[str, Any] | None = None,
+    carrier: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done, or raise Later. `carried` is the trace context that came with the job."""
+    """Drive a run until its job is done, or raise Later. `carrier` is the trace context that came with the job."""
     facts = {
         "messaging.system": "procrastinate",
         "messaging.destination.name": queue,
         "messaging.operation.type": "process",
         "reasonry.run_id": run_id,
     }
-    with trace_work(f"process {queue}", "CONSUMER", facts, carried):
+    with trace_work(f"process {queue}", "CONSUMER", facts, carrier):
         try:
             ended = await supervisor.take_up(run_id, owner)
         except NotFoundError:
@@ -151,9 +151,9 @@ class Worker:
 
         @queue.task(name=TASK, retry=_Again(), pass_context=True)
         async def drive(  # pyright: ignore[reportUnusedFunction]
-            context: Any, run_id: str, owner: str, carried: dict[str, Any]
+            context: Any, run_id: str, owner: str, carrier: dict[str, Any]
         ) -> None:
-            await drive_run(self._supervisor, read(run_id), read(owner), context.job.queue, carried)
+            await drive_run(self._supervisor, read(run_id), read(owner), context.job.queue, carrier)
 
         return queue
 

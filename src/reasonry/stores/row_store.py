@@ -234,10 +234,10 @@ class RowStore:
         if lease is not None and is_over:
             self._leases.note_end(run_id, lease)
 
-    async def keep(self, run_id: str, checkpoint: Line) -> None:
+    async def save_checkpoint(self, run_id: str, checkpoint: Line) -> None:
         """See `Store`."""
         lease = self._leases.lease_of(run_id)
-        await self.write(lambda tx: run_rows.keep(tx, run_id, checkpoint, lease))
+        await self.write(lambda tx: run_rows.save_checkpoint(tx, run_id, checkpoint, lease))
 
     run_begun_with = reads(run_rows.begun_with)
     run = reads(run_rows.run)

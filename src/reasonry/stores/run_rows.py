@@ -61,7 +61,7 @@ class _Stored(NamedTuple):
     digest: bytes
     """The digest of the last noted line."""
 
-    def is_kept(self, lines: Sequence[Line], after: int) -> bool:
+    def has_last(self, lines: Sequence[Line], after: int) -> bool:
         """Whether the line at position `last` is in `lines`, with the same digest, or is not later than `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
@@ -191,13 +191,13 @@ def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
         seq, digest, body = found
         kept = _lines_after(tx, stored, seq - 1)
         is_there = kept[:1] and (kept[0].seq, kept[0].digest) == (seq, digest)
-        if is_there and stored.is_kept(kept, seq - 1):
+        if is_there and stored.has_last(kept, seq - 1):
             with suppress(zlib.error):
                 return Line(seq, unpack(body), digest), kept[1:]
     return None, _lines(tx, stored)
 
 
-def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
+def save_checkpoint(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
     """Replace the checkpoint of a run."""
     key = key_of(tx, run_id)
     leases.check(tx, key, run_id, lease)
@@ -226,7 +226,7 @@ def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
 
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
-    if not stored.is_kept(lines, after):
+    if not stored.has_last(lines, after):
         at = f"line {stored.last} of its journal, which is lost"
         raise sql.damage_error("run", stored.run_id, at, line=stored.last)
     return lines

@@ -132,9 +132,9 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         merged: dict[Any, Group] = {}
         for each in found:
-            brought = self.outputs.get(str(each.number), ())
+            returned = self.outputs.get(str(each.number), ())
             # A program that failed on every input is not merged.
-            key = each.number if all(value.startswith(RAISES) for value in brought) else brought
+            key = each.number if all(value.startswith(RAISES) for value in returned) else returned
             first = merged.get(key)
             merged[key] = replace(first, voters=(*first.voters, *each.voters)) if first else each
         return sorted(merged.values(), key=lambda each: -len(each.voters))
@@ -243,10 +243,10 @@ def distinguish(s: State) -> Body:
         outputs.append([first_words(str(value), 200) for value in values])
     returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
     inputs = tuple(compress(inputs, returning))
-    brought = {str(n): tuple(compress(run, returning)) for n, run in zip(programs, outputs, strict=True)}
-    lines = "\n".join(f"Draft {number}: {', '.join(run)}" for number, run in brought.items())
+    returned = {str(n): tuple(compress(run, returning)) for n, run in zip(programs, outputs, strict=True)}
+    lines = "\n".join(f"Draft {number}: {', '.join(run)}" for number, run in returned.items())
     thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs else []
-    return go(replace(s, inputs=inputs, outputs=brought), "comparison", *thoughts)
+    return go(replace(s, inputs=inputs, outputs=returned), "comparison", *thoughts)
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:

@@ -175,12 +175,12 @@ def act(s: State) -> Body:
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
     effects = [CallTool(call.tool, call.arguments) for call in calls.values()]
     results = yield request(s, *effects, give_failures=True)
-    brought: dict[str, str] = {}
+    observed: dict[str, str] = {}
     for key, result in zip(calls, results, strict=True):
-        shown = "\n".join([context(s), *brought.values()])
+        shown = "\n".join([context(s), *observed.values()])
         failed = isinstance(result, Failed)
         text = f"Error: {result.message}" if failed else evidence_text(result.value, shown) or "(nothing)"
-        brought[key] = cut(text, s.options.max_observation_chars)
+        observed[key] = cut(text, s.options.max_observation_chars)
     earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
@@ -189,7 +189,7 @@ def act(s: State) -> Body:
         if places.setdefault(key, place) < place:
             observations.append(TWICE.format(place=places[key]))
             continue
-        text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
+        text = f"Error: {call.reason}" if isinstance(call, Unreadable) else observed[key]
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
     # The last call is reserved for the answer.
     calls = s.options.max_steps if s.calls_left is None else s.calls_left - 1
@@ -207,7 +207,7 @@ def record_observations(s: State) -> Move:
     data: dict[str, Any] = {"observation": text}
     if len(turn.actions) > 1:
         pairs = zip(turn.actions, turn.observations, strict=False)
-        data["observations"] = [{"action": action.text, "observation": brought} for action, brought in pairs]
+        data["observations"] = [{"action": action.text, "observation": seen} for action, seen in pairs]
     return go(s, "reasoning_update", *([Thought(text, data=data)] if text else []))
 
 

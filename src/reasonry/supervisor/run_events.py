@@ -21,7 +21,7 @@ from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usag
 from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
-from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
+from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, TermsChanged
 from ..engine.observer import Observer, StreamedText
 from ..engine.open_run import OpenRun
 from ..engine.record import record_of
@@ -150,9 +150,9 @@ def _kind_of(entry: Entry) -> str:
             return "refused"
         case Settled():
             return str(entry.event.__struct_config__.tag)
-        case Steered(budget=None, paused=paused):
+        case TermsChanged(budget=None, paused=paused):
             return "paused" if paused else "continued"
-        case Steered():
+        case TermsChanged():
             return "limits"
         case _:
             return str(entry.__struct_config__.tag)
@@ -169,7 +169,7 @@ def _entry_document(entry: Entry, result: Result | None) -> Data:
             return _settled_document(entry)
         case Resumed(budget=budget, participants=participants):
             return {"budget": budget, "model": None if participants is None else participants.model}
-        case Steered(budget=budget):
+        case TermsChanged(budget=budget):
             return {} if budget is None else {"budget": budget}
         case Ended():
             return {"result": result and result.document(nodes=False)}

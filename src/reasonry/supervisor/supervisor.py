@@ -17,13 +17,13 @@ from ..app.app import App
 from ..app.participants import Participants
 from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
-from ..core.machine import SET_ASIDE
+from ..core.machine import POISONED
 from ..engine.budget_guard import Allowance
 from ..engine.control import Control
 from ..engine.drive import LOOK_EVERY_S, drive_run
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
-from ..engine.journal import Begun, Steered
+from ..engine.journal import Begun, TermsChanged
 from ..engine.open_run import OpenRun
 from ..engine.policy import Performers, rewind
 from ..engine.prices import check_priced
@@ -236,8 +236,8 @@ class Supervisor:
                 if counted >= MAX_DEATHS:
                     # The run would end this process too, and with it all other runs.
                     died = f"the process that drove it died {counted} times at the same place"
-                    await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
-                    _log.error("run %s is set aside: %s", run_id, died)
+                    await opened.stop(POISONED, f"{died}; resume it once the reason is found")
+                    _log.error("run %s is poisoned: %s", run_id, died)
                     return None
                 allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 performers = await app.reopen(opened)
@@ -307,7 +307,7 @@ class Supervisor:
             del self._drives[run_id]
             drive.feed.wake()
 
-    # -- steering
+    # -- commands
 
     async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
         """End a run as cancelled. The answers so far are kept.
@@ -329,7 +329,7 @@ class Supervisor:
         Raises:
             ConflictError: The run has ended, is already paused, or waits for its caller.
         """
-        await app.engine.steer(run_id, Steered(paused=True))
+        await app.engine.command(run_id, TermsChanged(paused=True))
         self._wake(run_id)
 
     async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Runs over HTTP: begun, followed, looked at, steered, forked; whatever comes in, and whoever asks."""
+"""Runs over HTTP: begun, followed, looked at, paused, limited, forked; whatever comes in, and whoever asks."""
 
 import json
 import time
@@ -174,7 +174,7 @@ def test_a_page_document_is_sent_once_and_says_where_its_events_go_on(serving: S
     assert before.json()["position"] == coached["position"] < after.json()["position"]
 
 
-# -- steered
+# -- commands
 
 
 def test_a_run_stands_still_while_paused_and_heeds_limits_that_are_set_while_it_works() -> None:

@@ -92,7 +92,7 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
     )
     try:
         # JSON in PostgreSQL cannot contain NUL either.
-        task.defer(run_id=spell(run_id), owner=spell(owner), carried=dict(job.carried))
+        task.defer(run_id=spell(run_id), owner=spell(owner), carrier=dict(job.carrier))
     except ConnectorException as error:
         # The cause of this error tells whether the database is gone and whether to try the transaction again.
         raise error.__cause__ or error from None

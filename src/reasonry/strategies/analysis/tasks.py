@@ -271,11 +271,11 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 """For each built-in resource, the function that makes an attempt. For any other resource, use `_call`."""
 
 
-def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Add the result in `brought` to the task. Add the model's own verdict too, unless a checker was called."""
-    is_judged = "quality" in brought and "check" not in brought
-    result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
-    judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
+def _hand_over(task: Task, reply: dict[str, Any]) -> Task:
+    """Add the result in `reply` to the task. Add the model's own verdict too, unless a checker was called."""
+    is_judged = "quality" in reply and "check" not in reply
+    result = {name: value for name, value in reply.items() if name not in ("quality", "reason")}
+    judgement = msgspec.convert(reply, forms.QualityReply) if is_judged else None
     return replace(task, result=result, judgement=judgement, at="quality_evaluation")
 
 

@@ -1,4 +1,4 @@
-"""`reasonry runs`: lists, shows and steers runs."""
+"""`reasonry runs`: lists and shows runs, and sends commands to them."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ...app.run_test import ExportedLine, run_test, session_test
 from ...app.runs import coach_take_over, continue_paused, delete_run, list_runs, set_limits
 from ...compare.trial_table import TrialTable
 from ...engine.coach import Coach
-from ...engine.journal import Steered
+from ...engine.journal import TermsChanged
 from ...engine.record import Record
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
@@ -239,7 +239,9 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
     The run pauses within a second, whichever process on this store drives the run.
     """
-    paused, _ = common.do_on_run(run_id, lambda app, run_id: app.engine.steer(run_id, Steered(paused=True)))
+    paused, _ = common.do_on_run(
+        run_id, lambda app, run_id: app.engine.command(run_id, TermsChanged(paused=True))
+    )
     done = f"paused; resume it with: reasonry runs resume {paused}"
     return common.show({"run_id": paused, "paused": True}, done)
 

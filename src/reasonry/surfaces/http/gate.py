@@ -12,7 +12,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
-from ...engine.telemetry import CARRIED, trace_work
+from ...engine.telemetry import CARRIER_FIELDS, trace_work
 from ...errors import TooLargeError, UsageError
 from .admission import Admission
 from .context import Wiring
@@ -50,10 +50,10 @@ class RequestGate:
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
         # The span of a request belongs to the sender's trace.
         headers = Headers(scope=scope)
-        carried = {name: headers[name] for name in CARRIED if name in headers}
+        carrier = {name: headers[name] for name in CARRIER_FIELDS if name in headers}
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         facts = {"http.request.method": method, "reasonry.request_id": request_id}
-        with trace_work(method, "SERVER", facts, carried) as traced:
+        with trace_work(method, "SERVER", facts, carrier) as traced:
             status = await self._answer(scope, receive, send)
             # The route names the span, since the address may contain any text.
             route = route_of(scope)

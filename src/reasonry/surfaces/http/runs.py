@@ -1,4 +1,4 @@
-"""HTTP operations on runs: start, read, follow and steer them."""
+"""HTTP operations on runs: start, read, follow, pause, resume, change and cancel them."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -204,7 +204,7 @@ async def _pieces(
         yield {"event": "draining", "data": "{}"}
 
 
-# -- steering
+# -- commands
 
 
 async def answer_questions(context: RequestContext, run_id: str, body: AnswersBody) -> Response:

@@ -159,7 +159,7 @@ class RunTasks:
         result = {"resultType": "complete", **tool_result(document, shown=without_search(document))}
         return {**_task(row, "completed", message), "result": result}
 
-    # -- steering
+    # -- commands
 
     async def _cancel(self, wanted: TaskParams, context: CallContext) -> Document:
         """Cancel a task. An ended task stays unchanged."""

@@ -189,13 +189,13 @@ def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
     """
     before = [*itertools.dropwhile(lambda message: message.role == "tool", reversed(messages))]
     fields = [f"messages[{place}].tool_call_id" for place in range(len(before), len(messages))]
-    brought = dict(zip(fields, messages[len(before) :], strict=True))
+    answers = dict(zip(fields, messages[len(before) :], strict=True))
     calling = itertools.takewhile(lambda message: message.tool_calls, before)
     made = {call.id for message in calling for call in message.tool_calls or ()}
-    missing = made - {message.tool_call_id for message in brought.values()}
-    if brought and missing:
+    missing = made - {message.tool_call_id for message in answers.values()}
+    if answers and missing:
         raise UsageError(f"the call {min(missing)[:80]!r} has no result; send one for each", field=fields[0])
-    calls = {read_call_id(each.tool_call_id, field): each.text for field, each in brought.items()}
+    calls = {read_call_id(each.tool_call_id, field): each.text for field, each in answers.items()}
     if len({call.run_id for call in calls}) > 1:
         raise unknown_call(messages[-1].tool_call_id, fields[-1])
     return {} if any(call.effect == ANSWER for call in calls) else calls

@@ -1,4 +1,4 @@
-// A run or a session in the live page: drawn as in a file, drawn anew as it grows, and steered.
+// A run or a session in the live page: drawn as in a file, drawn anew as it grows, and controlled.
 
 import { byId, element } from "../dom.js";
 import { makePage } from "../page.js";

@@ -19,7 +19,7 @@ from ..test_every_strategy import DRIVEN, options, world
 @pytest.mark.parametrize("strategy", DRIVEN, ids=[strategy.name for strategy in DRIVEN])
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6))
-def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed: int) -> None:
+def test_a_fold_from_a_checkpoint_is_the_fold_from_the_first_line(strategy, seed: int) -> None:
     chosen, rng = options(strategy, seed), random.Random(seed)
     problem = "Use 4, 6 and 1 to make 24"
     played = play(strategy, world(strategy, seed, 0.1), STRATEGIES, chosen, problem=problem)
@@ -29,7 +29,7 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
     kept: bytes | None = None
     for number, (effect_id, event) in enumerate(played.events):
         if number == at:
-            state = whole.keep()
+            state = whole.checkpoint()
             assert state is not None
             kept, entries = msgspec.json.encode(state), []
         if isinstance(event, Answered) and rng.random() < 0.5:
@@ -48,10 +48,10 @@ def test_a_fold_from_a_kept_state_is_the_fold_from_the_first_line(strategy, seed
     assert [one.id for one in again.open_effects] == [one.id for one in whole.open_effects]
 
 
-def test_a_kept_state_of_another_version_or_of_none_is_passed_over() -> None:
+def test_a_checkpoint_of_another_version_or_of_none_is_passed_over() -> None:
     strategy = STRATEGIES["scratchpad"]
     whole = Run(Begun("scratchpad", "P", {}, version=strategy.version), STRATEGIES)
-    state = whole.keep()
+    state = whole.checkpoint()
     assert state is not None
     other = msgspec.structs.replace(state, strategy_version=strategy.version + 1)
     for kept in (b"", b"{}", b"[", msgspec.json.encode(other)):

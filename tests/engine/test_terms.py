@@ -16,7 +16,7 @@ from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
 from reasonry.engine.drive import drive_run
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import Entry, Steered
+from reasonry.engine.journal import Entry, TermsChanged
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
@@ -63,29 +63,29 @@ def same(trace: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-async def steer(engine: Engine, run_id: str, control: Control, entry: Steered) -> bool:
-    """Steer a run and wake its drive; return whether the run could be steered."""
+async def command(engine: Engine, run_id: str, control: Control, entry: TermsChanged) -> bool:
+    """Command a run and wake its drive; return whether the run could be commanded."""
     try:
-        await engine.steer(run_id, entry)
+        await engine.command(run_id, entry)
     except ConflictError:
         return False
     control.wake()
     return True
 
 
-class Steersman(Observer):
+class Commander(Observer):
     """Has something done to a drive once its journal has so many lines."""
 
-    def __init__(self, at: int, wanted: Steered) -> None:
+    def __init__(self, at: int, wanted: TermsChanged) -> None:
         self.at, self.wanted, self.done = at, wanted, list[asyncio.Task[bool]]()
         self.control = Control()
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         if lines[-1].seq >= self.at and not self.done:
-            self.done.append(asyncio.ensure_future(self.steer(self.wanted)))
+            self.done.append(asyncio.ensure_future(self.command(self.wanted)))
 
     async def drive(self, engine: Engine, run_id: str, model: Any) -> Result:
-        self.steer = partial(steer, engine, run_id, self.control)
+        self.command = partial(command, engine, run_id, self.control)
         async with engine.open(run_id) as opened:
             return await drive_run(opened, Performers(model), self, control=self.control)
 
@@ -106,8 +106,8 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
     paused = 0
     for at in range(2, last):
         engine, run_id = await begin(strategy, options)
-        answering, steersman = model(), Steersman(at, Steered(paused=True))
-        result = await steersman.drive(engine, run_id, answering)
+        answering, commander = model(), Commander(at, TermsChanged(paused=True))
+        result = await commander.drive(engine, run_id, answering)
         if result.status == "active":
             paused += 1
             assert result.termination.reason == "paused"
@@ -130,12 +130,12 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
     for at in range(2, whole.usage.calls + 1):
         # Raised before it is met: as if there were none.
         engine, run_id = await begin(strategy, options, Budget(calls=at))
-        raised = Steersman(2, Steered(Budget(calls=1_000)))
+        raised = Commander(2, TermsChanged(Budget(calls=1_000)))
         result = await raised.drive(engine, run_id, model())
         assert await raised.done[0] is False or (result.answer, result.status) == (whole.answer, whole.status)
         # Lowered: no call goes out beyond it, but for those that are in flight.
         engine, run_id = await begin(strategy, options)
-        answering, lowered = model(), Steersman(at, Steered(Budget(calls=2)))
+        answering, lowered = model(), Commander(at, TermsChanged(Budget(calls=2)))
         result = await lowered.drive(engine, run_id, answering)
         assert result.usage.calls == sum(answering.asked.values())
         assert result.status != "active"
@@ -147,7 +147,7 @@ async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
     engine, run_id = await begin(*VOTE)
     async with driven(engine, run_id, CountingModel(latency_s=60)) as (control, driving):
         await asyncio.sleep(0.02)
-        assert await steer(engine, run_id, control, Steered(Budget(seconds=0.05)))
+        assert await command(engine, run_id, control, TermsChanged(Budget(seconds=0.05)))
         result = await driving
     assert result.termination.reason == "max_seconds"
 
@@ -161,13 +161,13 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
     run_id = await accept(engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
     async with driven(engine, run_id, busy) as (control, driving):
         await asyncio.sleep(0.015 if fault else 0.005)
-        assert await steer(engine, run_id, control, Steered(paused=True))
+        assert await command(engine, run_id, control, TermsChanged(paused=True))
         result = await driving
         assert (result.status, result.usage.calls) == ("active", busy.calls)
         assert (await engine.store.run(run_id)).calls == busy.calls
         assert busy.calls <= (6 if fault else 2)
         with pytest.raises(ConflictError):
-            await engine.steer(run_id, Steered(paused=True))
+            await engine.command(run_id, TermsChanged(paused=True))
 
 
 async def test_a_new_limit_on_calls_counts_those_in_flight_before_they_are_answered() -> None:
@@ -175,7 +175,7 @@ async def test_a_new_limit_on_calls_counts_those_in_flight_before_they_are_answe
     async with driven(engine, run_id, held) as (control, driving):
         while held.calls < 2:
             await asyncio.sleep(0)
-        assert await steer(engine, run_id, control, Steered(Budget(calls=3)))
+        assert await command(engine, run_id, control, TermsChanged(Budget(calls=3)))
         while (calls := (await engine.result(run_id)).usage.calls) < 2:
             await asyncio.sleep(0)
         held.gate.set()
@@ -203,10 +203,10 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
     async with driven(engine, run_id, held) as (control, driving):
         while held.calls < 2:
             await asyncio.sleep(0)
-        assert await steer(engine, run_id, control, Steered(paused=True))
+        assert await command(engine, run_id, control, TermsChanged(paused=True))
         held.gate.set()
         await turns(after)
-        await steer(engine, run_id, control, Steered(paused=False))
+        await command(engine, run_id, control, TermsChanged(paused=False))
         result = await driving
     if result.status == "active":
         # The drive had ended before.
@@ -223,7 +223,7 @@ async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after:
             await asyncio.sleep(0)
         held.gate.set()
         await turns(after)
-        is_written = await steer(engine, run_id, control, Steered(Budget(tokens=1_000_000)))
+        is_written = await command(engine, run_id, control, TermsChanged(Budget(tokens=1_000_000)))
         result = await driving
     if is_written:
         assert (result.status, result.usage.calls) == ("done", 6)
@@ -232,7 +232,7 @@ async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after:
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(seed: int) -> None:
+async def test_a_run_commanded_at_random_moments_asks_everything_once_and_ends(seed: int) -> None:
     """The moments are of the event loop, between any two states of the drive; what is in flight takes its own time."""
     chance = random.Random(seed)
 
@@ -248,11 +248,11 @@ async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(see
         async with driven(engine, run_id, uneven) as (control, driving):
             while not driving.done():
                 await turns(chance.randrange(40))
-                limits = Steered(Budget(calls=chance.randrange(100, 200)))
-                await steer(engine, run_id, control, chance.choice([limits, Steered(paused=True)]))
+                limits = TermsChanged(Budget(calls=chance.randrange(100, 200)))
+                await command(engine, run_id, control, chance.choice([limits, TermsChanged(paused=True)]))
                 await turns(chance.randrange(10))
                 if chance.random() < 0.8:
-                    await steer(engine, run_id, control, Steered(paused=False))
+                    await command(engine, run_id, control, TermsChanged(paused=False))
             result = await driving
     assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
 
@@ -262,7 +262,7 @@ async def test_a_run_ended_from_outside_keeps_a_record_that_counts_what_was_in_f
     async with driven(engine, run_id, held) as (_, driving):
         while held.calls < 2:
             await asyncio.sleep(0)
-        await engine.steer(run_id, Stopped("cancelled", "from outside"))
+        await engine.command(run_id, Stopped("cancelled", "from outside"))
         with suppress(ConflictError):
             await driving
     row, (*_, last) = await engine.store.run(run_id), (await engine.recorded_run(run_id)).entries
@@ -281,7 +281,7 @@ async def resume_soon(engine: Engine, run_id: str, performers: Performers) -> Re
             await asyncio.sleep(0.02)
 
 
-async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
+async def test_another_process_commands_what_is_driven_here(folder: Any) -> None:
     path = str(folder / "runs.db")
     async with (
         App(path, environ={}, strategies=STRATEGIES) as here,
@@ -289,19 +289,19 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
     ):
         wanted = LOOP.options(steps=1, width=40)
         run_id = await accept(here.engine, order(LOOP, wanted, Budget(calls=1_000)))
-        steered = asyncio.Event()
+        commanded = asyncio.Event()
 
         class HeldModel(CountingModel):
             async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
                 if self.calls >= 5:
-                    await steered.wait()
+                    await commanded.wait()
                 return await super().answer(question, on_text)
 
         slow = HeldModel()
         driving = asyncio.create_task(drive(here.engine, run_id, Performers(slow)))
         await set_limits(elsewhere, run_id, {"calls": 999, "thoughts": 500})
-        await elsewhere.engine.steer(run_id, Steered(paused=True))
-        steered.set()
+        await elsewhere.engine.command(run_id, TermsChanged(paused=True))
+        commanded.set()
         result = await asyncio.wait_for(driving, 5)
         assert (result.status, result.termination.reason) == ("active", "paused")
         assert slow.calls < 40
@@ -310,4 +310,4 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
         assert ended.status == "done"
         assert (ended.usage.calls, slow.calls) == (40, 40)
         with pytest.raises(ConflictError, match="has ended"):
-            await here.engine.steer(run_id, Steered(paused=True))
+            await here.engine.command(run_id, TermsChanged(paused=True))
