@@ -45,37 +45,36 @@ _PROSE_UNSAFE = lazy_pattern(r"[\\`<\[\]&~]|/(?=/)|(?<=/)/")
 _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
-def inert(text: str) -> str:
+def escape_unseen(text: str) -> str:
     r"""Replace each invisible character (`UNSEEN`) with an escape such as `\u202e` or `\U000e0041`."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
-def escaped_json(text: str) -> str:
+def escape_json(text: str) -> str:
     r"""Replace each invisible character (`UNSEEN`) in JSON text with a `\u` escape of JSON."""
     return _UNSEEN.sub(_escape, text)
 
 
-def cut(text: str, limit: int) -> str:
-    """Truncate a text that is longer than a limit, and append the total length."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+def shorten(text: str, limit: int, *, one_line: bool = False) -> str:
+    """Truncate a text that is longer than a limit, and append the total length.
+
+    Args:
+        one_line: Whether to put the text on one line instead. A truncated line has at most `limit` characters, and ends
+            with a whole word and "…". If the second half of the line has no space, the line is cut within a word.
+    """
+    if not one_line:
+        return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    words = line[:limit].rpartition(" ")[0]
+    return (words if 2 * len(words) >= limit else line[: max(limit - 1, 0)]) + "…"
 
 
 def strip_blank_lines(text: str) -> str:
     """Remove blank lines around a text, and spaces at its end. A text of one line also loses its indentation."""
     inside = text.strip()
     return text[text.rfind("\n", 0, text.find(inside)) + 1 :].rstrip() if "\n" in inside else inside
-
-
-def first_words(text: str, limit: int) -> str:
-    """Put a text on one line of at most `limit` characters. A truncated text ends with a whole word and "…".
-
-    If the second half of the line has no space, the text is cut within a word.
-    """
-    line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    words = line[:limit].rpartition(" ")[0]
-    return (words if 2 * len(words) >= limit else line[: limit - 1]) + "…"
 
 
 def show_value(value: Any) -> str:
@@ -100,7 +99,7 @@ def show_value(value: Any) -> str:
 
 def prose_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text as Markdown that is safe to embed. Links and tags outside code are escaped."""
-    lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
+    lines = iter(escape_unseen(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)
         if opened is None:
@@ -120,7 +119,7 @@ def prose_lines(text: str) -> Iterator[str]:
 
 def inline_text(text: str) -> str:
     """Convert a text to one line of Markdown in which all markup is escaped."""
-    return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
+    return _INLINE_UNSAFE.sub(r"\\\g<0>", escape_unseen(" ".join(text.split())))
 
 
 def _spell_out(match: re.Match[str]) -> str:
@@ -132,10 +131,9 @@ def _escape(match: re.Match[str]) -> str:
     return re.sub("....", r"\\u\g<0>", match[0].encode("utf-16-be", "surrogatepass").hex())
 
 
-def clip(text: str, width: int) -> str:
+def display_line(text: str, width: int) -> str:
     """Return a text as one line of at most `width` characters, with invisible characters escaped."""
-    line = inert(" ".join(text.split()))
-    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+    return shorten(escape_unseen(" ".join(text.split())), width, one_line=True)
 
 
 def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
@@ -154,7 +152,7 @@ def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]
         (n for n, (a, b) in enumerate(zip(near, text, strict=False)) if a != b), min(len(near), len(text))
     )
     start = max(0, place - 60)
-    was, now = (f"{'…' if start else ''}{clip(each[start:], 300)}" for each in (near, text))
+    was, now = (f"{'…' if start else ''}{display_line(each[start:], 300)}" for each in (near, text))
     return place + 1, was, now
 
 

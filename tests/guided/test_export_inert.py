@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from reasonry.guided.export import markdown
 from reasonry.surfaces.cli.output import write_text
-from reasonry.text import escaped_json, inert
+from reasonry.text import escape_json, escape_unseen
 
 from .desk import desk
 
@@ -97,7 +97,7 @@ def shown(page: str) -> str:
 @example("a[i] < b & c `x` \\frac{1}{2} ~ http://e.example/x")
 def test_a_line_of_a_thought_is_shown_as_it_was_written(text: str) -> None:
     page = markdown(session(thought(f"x{text}")))
-    assert " ".join(shown(page).split()) == " ".join(f"x{inert(text)}".split())
+    assert " ".join(shown(page).split()) == " ".join(f"x{escape_unseen(text)}".split())
 
 
 @given(
@@ -120,7 +120,7 @@ def test_fenced_code_is_shown_as_it_was_written(fence: str, code: list[str]) -> 
 )
 def test_json_without_unseen_characters_means_the_same(value: Any) -> None:
     for indent in (None, 2):
-        written = escaped_json(json.dumps(value, ensure_ascii=False, indent=indent))
+        written = escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
         assert_nothing_unseen(written)
         assert json.loads(written) == value
 
@@ -128,9 +128,9 @@ def test_json_without_unseen_characters_means_the_same(value: Any) -> None:
 def test_all_that_acts_unseen_is_spelled_out() -> None:
     chars = [chr(point) for point in range(0x110000)]
     acting = [char for char in chars if unicodedata.category(char) in UNSEEN and char not in "\n\t"]
-    assert all(inert(char) != char for char in acting)
-    assert inert("a\u202eb\U000e0041 é\U0001f600\n\t") == "a\\u202eb\\U000e0041 é\U0001f600\n\t"
-    assert all(inert(char).isascii() for char in acting)
+    assert all(escape_unseen(char) != char for char in acting)
+    assert escape_unseen("a\u202eb\U000e0041 é\U0001f600\n\t") == "a\\u202eb\\U000e0041 é\U0001f600\n\t"
+    assert all(escape_unseen(char).isascii() for char in acting)
 
 
 @pytest.mark.anyio

@@ -17,7 +17,7 @@ from reasonry.records import may_be_short, new_id, now_ms, short_id
 from reasonry.surfaces.cli import runs, sessions
 from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.output import Column, local_time, print_table
-from reasonry.text import inert
+from reasonry.text import escape_unseen
 from tests.in_process import Screen
 
 COLUMNS = (
@@ -54,7 +54,7 @@ rows = st.lists(st.tuples(fixed, fixed, texts, fixed, fixed), min_size=1, max_si
 def test_no_line_of_a_table_is_wider_than_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
     lines = drawn(COLUMNS, rows, width)
     assert all(cell_len(line) <= width for line in lines)
-    assert all(line == inert(line) for line in lines)
+    assert all(line == escape_unseen(line) for line in lines)
     assert len(lines) == len(rows) + 1
 
 
@@ -81,7 +81,7 @@ def test_where_nobody_looks_on_values_are_whole_between_tabs(rows: list[tuple[st
         print_table([Column("ID", itemgetter(0), lambda value: "short"), *COLUMNS[1:]], rows)
     lines = written.getvalue().split("\n")[:-1]
     assert [line.split("\t") for line in lines] == [
-        [inert(" ".join(cell.split())) for cell in row] for row in rows
+        [escape_unseen(" ".join(cell.split())) for cell in row] for row in rows
     ]
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import ToolError
-from reasonry.text import inert
+from reasonry.text import escape_unseen
 from reasonry.tools.mcp_client import McpClient, read_tool
 from reasonry.tools.mcp_transport import McpTarget
 from tests.forked import forking_python
@@ -243,8 +243,8 @@ def test_whatever_is_listed_is_taken_whole_and_legible_or_refused(
         tool = read_tool(name, description, schema)
     except ToolError:
         return
-    assert tool[0] == name == inert(name)
+    assert tool[0] == name == escape_unseen(name)
     assert 0 < len(name) <= 128
-    assert inert(tool[1]) == tool[1]
+    assert escape_unseen(tool[1]) == tool[1]
     assert tool[2].keys() == schema.keys()
     json.dumps(tool, allow_nan=False).encode()

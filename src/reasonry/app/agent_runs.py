@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..guided.session_documents import instant, thought_document
 from ..guided.tool_arguments import position_of
 from ..records import RunRow
-from ..text import clip, cut
+from ..text import display_line, shorten
 from .agent_calls import ReadTrace
 from .run_thoughts import thought_rows
 
@@ -68,7 +68,9 @@ async def no_run_named(engine: Engine, why: str) -> UsageError:
 
 
 def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
-    shown = [f"{row.run_id} ({row.strategy}: {clip(row.problem, 40)})" for row in rows[-_MAX_NAMED_RUNS:]]
+    shown = [
+        f"{row.run_id} ({row.strategy}: {display_line(row.problem, 40)})" for row in rows[-_MAX_NAMED_RUNS:]
+    ]
     way = (
         f"pass one of these as run_id: {'; '.join(shown)}"
         if shown
@@ -152,4 +154,4 @@ def _head_document(record: Record) -> Document:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else cut(text, MAX_TEXT_CHARS)
+    return None if text is None else shorten(text, MAX_TEXT_CHARS)

@@ -11,7 +11,7 @@ from ..errors import NotFoundError, StoreError, UsageError
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..guided.sessions import Sessions
 from ..records import ThoughtRow
-from ..text import cut
+from ..text import shorten
 from .requests import RunRequest
 
 MAX_QUOTED_CHARS = 16_000
@@ -67,7 +67,7 @@ def _text_of(thought: ThoughtRow) -> str:
         str(record.facts.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))
-    text = cut(thought.text, MAX_QUOTED_THOUGHT_CHARS)
+    text = shorten(thought.text, MAX_QUOTED_THOUGHT_CHARS)
     return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"
 
 

@@ -27,7 +27,7 @@ from ..core.type_schema import UNASKED, inlined_schema
 from ..puzzles.equations import false_equations
 from ..reading.form import read_form
 from ..reading.vote import agree, normalise, says_the_same
-from ..text import first_words, lazy_pattern, strip_blank_lines
+from ..text import lazy_pattern, shorten, strip_blank_lines
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
@@ -168,7 +168,7 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
             return replace(self, text=corrected or None, objections=objections, fallback=self.text)
         if not corrected:
             return replace(self, verification="doubted", objections=objections)
-        before = first_words(self.text or "", 200)
+        before = shorten(self.text or "", 200, one_line=True)
         why = f"it corrects {before}, which did not pass the last check allowed (max_repairs)"
         return replace(self, text=corrected, objections=objections).leave_unchecked(why)
 

@@ -17,7 +17,7 @@ from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import IMPROVE, with_quoted
 from ..core.strategy import Field, Stage
 from ..reading.vote import tally
-from ..text import cut, first_words, strip_blank_lines
+from ..text import shorten, strip_blank_lines
 from .answers import FinalAnswer
 from .programs import code_in, code_key
 
@@ -151,7 +151,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
         effects: list[RunStrategy] = []
         for number, (draft, review) in zip(numbers, earlier, strict=True):
-            written = cut(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
+            written = shorten(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
             parts = (("Earlier answer", written), ("Review" if written else "What went wrong", review))
             below = "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
             problem = with_quoted(self.problem, below, IMPROVE)
@@ -265,8 +265,8 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
         status = "refuted" if refuted else "lost"
         return Draft(number, status=status, why=str(why), code=brought.code, inside=inside)
     lines = tuple(map(str, steps)) if isinstance(steps, list | tuple) else ()
-    cut = brought.status == "cancelled"
-    status = "proved" if brought.certainty == "proved" else "unfinished" if cut else "open"
+    shorten = brought.status == "cancelled"
+    status = "proved" if brought.certainty == "proved" else "unfinished" if shorten else "open"
     return Draft(number, answer, brought.short or "", lines, status, inside=inside)
 
 
@@ -277,7 +277,9 @@ def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
     """Build the thought that lists drafts. Each draft is shown as the beginning of its answer."""
-    lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
+    lines = [
+        f"Draft {draft.number}: {shorten(draft.answer or draft.why, 200, one_line=True)}" for draft in drafts
+    ]
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 
 

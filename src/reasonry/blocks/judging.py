@@ -11,7 +11,7 @@ from ..core.readings import Unreadable
 from ..core.type_schema import inlined_schema
 from ..reading import form
 from ..reading.verdicts import DIFFER, Verdict, read_choice, read_scores
-from ..text import cut
+from ..text import shorten
 from .drafts import SHOWN_CHARS, DraftOptions
 from .tournament import Ratings
 
@@ -84,7 +84,7 @@ def judge_question(
     labels, is_alone = labels_of(len(shown)), len(shown) == 1
     heads = ["Answer"] if is_alone else [f"Candidate {label}" for label in labels]
     pairs = zip(heads, shown, strict=True)
-    written = [f"{head}:\n\n{cut(texts[number], limit)}" for head, number in pairs]
+    written = [f"{head}:\n\n{shorten(texts[number], limit)}" for head, number in pairs]
     prompt = "\n\n".join([f"Problem: {problem}", *written])
     listed = "; ".join(f"{name}: {sentence.strip().rstrip('.;')}" for name, sentence in criteria.items())
     rate = (task or (RATE_ALONE if is_alone else RATE)).format(

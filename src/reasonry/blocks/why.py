@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..core.bodies import Conclusion, Thought
-from ..text import first_words, lazy_pattern
+from ..text import lazy_pattern, shorten
 
 MAX_REASON_CHARS: Final = 300
 _MAX_NAMED: Final = 4
@@ -27,7 +27,7 @@ class Why(Struct, frozen=True):
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
     """Return `before` and the first words of a text. If the text is empty or contains JSON, return ""."""
-    line = first_words(str(text or ""), limit).removesuffix(".")
+    line = shorten(str(text or ""), limit, one_line=True).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
 
@@ -41,7 +41,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
         return Why(f"{missing} ({end.reason.replace('_', ' ')}); {latest}", (last,) * bool(last))
     if end.why and end.certainty != "proved":
         named = f" ({_name(behind)})" if behind else ""
-        text = first_words(end.why, MAX_REASON_CHARS - len(named))
+        text = shorten(end.why, MAX_REASON_CHARS - len(named), one_line=True)
         return Why(f"{text[0].upper()}{text[1:]}{named}", tuple(behind[-_MAX_NAMED:]))
     number = find_answer(thoughts, end.answer)
     found = [n for n in behind if n < number][-_MAX_NAMED:]
@@ -49,7 +49,8 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
     checked, check = _check_of(end, numbered[number:], options)
     start = f"Thought {number} ends in the answer{rests}" if number else "No thought was recorded"
     return Why(
-        first_words(f"{start}; {checked}", MAX_REASON_CHARS), tuple(n for n in (*found, number, check) if n)
+        shorten(f"{start}; {checked}", MAX_REASON_CHARS, one_line=True),
+        tuple(n for n in (*found, number, check) if n),
     )
 
 

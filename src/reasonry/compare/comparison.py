@@ -41,7 +41,7 @@ from ..reading.vote import normalise
 from ..records import COMPARISON, RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from ..text import clip
+from ..text import display_line
 from .grading import Item, check_items
 from .problem_set import ProblemSet, find_judge
 from .recorded_table import check_all_asked
@@ -281,7 +281,7 @@ class Comparison:
         if written.get((trial.item, trial.strategy)) != trial:
             await table.add(trial)
         self.trials[trial.item, trial.strategy] = trial
-        came = f"{trial.strategy} · {trial.item}: {clip(trial.verdict, 73)}"
+        came = f"{trial.strategy} · {trial.item}: {display_line(trial.verdict, 73)}"
         self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:

@@ -21,7 +21,7 @@ from ..core.events import NOTHING, Failed, Usage
 from ..engine.result import Result
 from ..engine.run import Run
 from ..strategies import BASE
-from ..text import clip
+from ..text import display_line
 from .grading import Item, Judge, all_found, judged_answer
 
 SIGNIFICANT = 0.05
@@ -369,7 +369,7 @@ def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator
             yield f"{row.strategy}: {unread} of {first} first replies were out of form"
         whys = [(why, times) for (name, why), times in unanswered.most_common() if name == row.strategy]
         for why, times in whys[:MAX_REASONS]:
-            reason = clip(why, REASON_CHARS)
+            reason = display_line(why, REASON_CHARS)
             yield f"{row.strategy} gave no answer to {times} of {row.runs} problems: {reason}"
 
 

@@ -16,7 +16,7 @@ from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
 from ..records import SessionChange, SessionRow, SessionView, Store, ThoughtRow, now_ms
 from ..strategies import STRATEGIES
-from ..text import clip
+from ..text import display_line
 from .standings import Report, Trial
 
 ENDED = ("done", "failed")
@@ -48,7 +48,7 @@ class TrialTable:
                 return SessionChange()
             now = now_ms()
             row = view.row or SessionRow(
-                self.id, next(iter(STRATEGIES)), now, now, pinned=True, purpose=clip(text, 200)
+                self.id, next(iter(STRATEGIES)), now, now, pinned=True, purpose=display_line(text, 200)
             )
             count = row.thoughts + 1
             head = Head(ThoughtLine("", count, count, count), thoughts=count, highest=count, ended=True)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
-from ..text import clip, did_you_mean
+from ..text import did_you_mean, display_line
 from .strategy import Strategy
 from .type_schema import describe_schema, inlined_schema
 
@@ -84,7 +84,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
             schema = inlined_schema(field.type)
             takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
-                f"option {field.name} of {strategy}: expected {takes}; got {clip(repr(value), 60)}",
+                f"option {field.name} of {strategy}: expected {takes}; got {display_line(repr(value), 60)}",
                 option=field.name,
                 **schema,
             ) from None

@@ -18,7 +18,7 @@ from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..errors import SandboxError, WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
-from ..text import first_words
+from ..text import shorten
 from .journal import CALLER, HEAD_CHARS
 from .open_questions import waiting_calls
 from .run import Run
@@ -233,7 +233,7 @@ def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, Sessio
         now,
         pinned=session_id != "",
         thoughts=len(run.thoughts),
-        purpose=first_words(asked, HEAD_CHARS),
+        purpose=shorten(asked, HEAD_CHARS, one_line=True),
         run_id=run_id,
     )
     row = RunRow(run_id, session.session_id, strategy, "", asked[:HEAD_CHARS], "active", now, now)

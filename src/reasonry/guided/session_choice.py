@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
 from ..records import LAST, SessionRow, SessionView, missing_error, new_id
-from ..text import first_words, show_value
+from ..text import shorten, show_value
 from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
@@ -332,7 +332,9 @@ def _begin_beside(earlier: KnownSession, why: str) -> SessionChoice:
 
 
 def _chosen(number: int, taken: KnownSession, others: Sequence[KnownSession], *, is_current: bool) -> Notice:
-    name, *names = (f'"{each.id}" ({first_words(each.row.purpose, 60)})' for each in (taken, *others))
+    name, *names = (
+        f'"{each.id}" ({shorten(each.row.purpose, 60, one_line=True)})' for each in (taken, *others)
+    )
     listed = ", ".join(names[:_MAX_NAMED])
     if is_current:
         message = (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..records import ThoughtRow
-from ..text import clip, first_words
+from ..text import display_line, shorten
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
@@ -180,8 +180,8 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
         ClaimVerdict(
             claim["thought"],
             claim["verdict"],
-            first_words(claim["claim"], _CLAIM_CHARS),
-            first_words(claim["reason"], 2 * _CLAIM_CHARS),
+            shorten(claim["claim"], _CLAIM_CHARS, one_line=True),
+            shorten(claim["reason"], 2 * _CLAIM_CHARS, one_line=True),
             is_new=True,
         )
         for claim in claims
@@ -245,4 +245,4 @@ def _join(items: Sequence[str], between: str = ", ") -> str:
 
 
 def _short(name: str) -> str:
-    return clip(name, _NAME_CHARS) or '""'
+    return display_line(name, _NAME_CHARS) or '""'

@@ -26,7 +26,7 @@ from ..records import (
     missing_error,
     now_ms,
 )
-from ..text import first_words
+from ..text import shorten
 from .lines import Head, decode_head, encode
 from .session_calls import MAX_PAGE
 from .session_documents import Document, instant, session_document
@@ -216,7 +216,7 @@ def list_unfinished(found: Sequence[Unfinished]) -> str:
     """Return a sentence that lists unfinished sessions with their ids."""
     listed: list[str] = []
     for row, head in found:
-        line, words = head.line(head.latest), first_words(row.purpose, _PURPOSE_CHARS)
+        line, words = head.line(head.latest), shorten(row.purpose, _PURPOSE_CHARS, one_line=True)
         place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
         listed.append(f'"{row.session_id}" ({place}: {words!r})')
     how = "To continue one, send the thought again with its session id."

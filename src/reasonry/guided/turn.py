@@ -12,7 +12,7 @@ from ..core.strategy import Strategy
 from ..errors import StoreError, TooLargeError, UsageError
 from ..puzzles.equations import false_equations
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
-from ..text import first_words
+from ..text import shorten
 from .fields import settle_fields
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_repeated, spans
 from .placement import Placed, shortest_path, submit, with_guidance_given
@@ -129,7 +129,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             self.find(self.call.strategy).name,
             self.now_ms,
             self.now_ms,
-            purpose=first_words(self.call.thought, PURPOSE_CHARS),
+            purpose=shorten(self.call.thought, PURPOSE_CHARS, one_line=True),
             head=encode(Head(ThoughtLine(""), directory=self.directory)),
             ttl_ms=int(self.settings.ttl_s * 1_000),
         )

@@ -23,7 +23,7 @@ from ..engine.usage import Stated, meter
 from ..errors import ModelError
 from ..reading.json_in_text import is_whole
 from ..system.masking import SECRETS, Secrets, mask_keylike
-from ..text import UNSEEN, first_words, without_surrogates
+from ..text import UNSEEN, shorten, without_surrogates
 
 MOST_SAMPLES = 128
 """The largest value of `n`, the number of samples in one request."""
@@ -448,4 +448,4 @@ def redact(text: str, secrets: Secrets = SECRETS) -> str:
     Known keys, and words that look like keys, become `***`.
     """
     text = mask_keylike(secrets.mask(text, error=True)[: MAX_SHOWN * 20])
-    return first_words(re.sub(f"[{UNSEEN}]+", " ", text), MAX_SHOWN)
+    return shorten(re.sub(f"[{UNSEEN}]+", " ", text), MAX_SHOWN, one_line=True)

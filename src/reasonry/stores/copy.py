@@ -11,7 +11,7 @@ from ..core.problem import without_quoted
 from ..engine import journal
 from ..engine.record import proved_row
 from ..records import Finding, OnProgress, RunRow, SessionRow, Whole, WholeKind, WholeRun, WholeSession
-from ..text import first_words
+from ..text import shorten
 from .row_store import RowStore
 from .sql import STRAY
 from .transfer import PARTS, check_whole
@@ -133,6 +133,6 @@ async def _session_as_proved(
     if not runs or runs[0].session_id != row.session_id:
         return session, None
     begun, *_ = journal.terms(journal.read(run_id, await target.lines(run_id))[0])
-    purpose = first_words(without_quoted(begun.problem), journal.HEAD_CHARS)
+    purpose = shorten(without_quoted(begun.problem), journal.HEAD_CHARS, one_line=True)
     proved = replace(row, strategy=begun.strategy, created_at_ms=begun.created_at_ms, purpose=purpose)
     return replace(session, row=replace(proved, thoughts=len(session.thoughts))), row

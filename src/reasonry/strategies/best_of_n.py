@@ -47,7 +47,7 @@ from ..core.strategy import (
     final_response,
     problem_reception,
 )
-from ..text import first_words
+from ..text import shorten
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
 define, on inputs where they may return different values: edge cases first. Reply with one JSON object:
@@ -240,7 +240,7 @@ def distinguish(s: State) -> Body:
     for output in map(output_of, returned):
         # A program that fails to run gets its error as the output for all inputs.
         values = output.value if isinstance(output.value, list) else [f"{RAISES}{output.error}"] * len(inputs)
-        outputs.append([first_words(str(value), 200) for value in values])
+        outputs.append([shorten(str(value), 200, one_line=True) for value in values])
     returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
     inputs = tuple(compress(inputs, returning))
     returned = {str(n): tuple(compress(run, returning)) for n, run in zip(programs, outputs, strict=True)}

@@ -33,7 +33,7 @@ from ..core.strategy import (
     final_response,
     problem_reception,
 )
-from ..text import first_words
+from ..text import shorten
 
 
 class Options(DraftOptions, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ def _doubt(s: State) -> Generator[Request, Any, str]:
     drawn = s.answers_of(s.asked)
     found, rejected = candidates(drawn), [draft for draft in drawn if not draft.is_candidate]
     if not found:
-        return first_words(rejected[0].why or "the answer was cut off", 200)
+        return shorten(rejected[0].why or "the answer was cut off", 200, one_line=True)
     if len(drawn) > 1:
         votes = len(found[0].voters)
         return "" if votes >= len(drawn) * s.options.agreement else f"{votes} of {len(drawn)} samples agree"

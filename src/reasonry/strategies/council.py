@@ -31,7 +31,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..text import cut
+from ..text import shorten
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \
 Then write the best answer from all of them: take over what is right, wherever it stands."""
@@ -144,7 +144,7 @@ def synthesise(s: State) -> Body:
     """Merge the answers, best Borda score first, into answer y: (y, differences) ~ π(y | x, y_1, …, y_k, Borda)."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
-    shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]
+    shown = [f"Answer {place}:\n{shorten(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]
     prompt = "\n\n".join([f"Problem: {s.problem}", *shown, *([RANKED] if s.reviews else [])])
     ask = Ask(prompt, mark=MARKED, task=SYNTHESISE, wants_value=s.options.verify, facts=facts)
     (reply,) = yield request(s, ask, give_failures=True)

@@ -63,7 +63,7 @@ from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_
 from ..puzzles.equations import false_equations, is_true_equation
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS
-from ..text import first_words, lazy_pattern
+from ..text import lazy_pattern, shorten
 
 SYSTEM = "You read a text by someone else with fresh eyes."
 
@@ -236,7 +236,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         """Return the move that ends the run without an answer. The detail of the move lists the holes of all proofs."""
         holes = "; ".join(dict.fromkeys(fault for proof in self.drafts for fault in proof.faults))
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
-        return fail(self, "abstained", first_words(detail, 1_000))
+        return fail(self, "abstained", shorten(detail, 1_000, one_line=True))
 
     def ask_reader(self, kind: str, task: str, *shown: str, **parts: Any) -> Ask:
         """Build a question to a reader. The author's own scores are removed from the text."""
@@ -283,7 +283,9 @@ def group(s: State) -> Body:
     unsettled = [claim for claim in claims if not claim.verdict]
     if len(unsettled) < GROUPED_FROM:
         return go(s, "claim_attack")
-    texts = [f"{at}. {first_words(claim.text, _CLAIM_CHARS)}" for at, claim in enumerate(unsettled, 1)]
+    texts = [
+        f"{at}. {shorten(claim.text, _CLAIM_CHARS, one_line=True)}" for at, claim in enumerate(unsettled, 1)
+    ]
     facts = {"kind": "group", "count": len(unsettled)}
     ask = Ask("\n".join(texts), SYSTEM, task=GROUP, facts=facts, by="judge")
     (reply,) = yield request(s, ask, give_failures=True)
@@ -305,7 +307,9 @@ def attack(s: State) -> Body:
         for at, claim in enumerate(s.claims):
             is_doubted = claim.votes and claim.verdict != "confirmed"
             for lens in lenses if is_doubted or not claim.verdict else ():
-                shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
+                shown = CLAIM.format(
+                    place=claim.place, claim=shorten(claim.text, _CLAIM_CHARS, one_line=True)
+                )
                 asks[at, lens] = s.ask_reader(lens, LENSES[lens] + VERDICT, shown, about=f"claim-{at + 1}")
         answers = yield request(s, *asks.values(), give_failures=True)
         if lenses == [first]:

@@ -38,7 +38,7 @@ from ..core.events import Failed
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.form import read_form
-from ..text import cut
+from ..text import shorten
 
 SYSTEM = "You solve problems by reasoning and acting in turns."
 
@@ -180,7 +180,7 @@ def act(s: State) -> Body:
         shown = "\n".join([context(s), *observed.values()])
         failed = isinstance(result, Failed)
         text = f"Error: {result.message}" if failed else evidence_text(result.value, shown) or "(nothing)"
-        observed[key] = cut(text, s.options.max_observation_chars)
+        observed[key] = shorten(text, s.options.max_observation_chars)
     earlier = {_key(s, action): n for n, past in enumerate(s.turns[:-1], 1) for action in past.actions}
     places: dict[str, int] = {}
     observations: list[str] = []
@@ -258,13 +258,13 @@ def conclude(state: State) -> Conclusion:
     reason, end = "repeated_actions", f"the same action came {STUCK} times"
     if state.is_spent:
         reason, end = "max_steps", f"all {state.options.max_steps} turns were used"
-    cut = (reason, f"{end}; the answer rests on the results so far") if state.answered_at_limit else None
+    shorten = (reason, f"{end}; the answer rests on the results so far") if state.answered_at_limit else None
     pairs = (pair for turn in state.turns for pair in zip(turn.actions, turn.observations, strict=False))
     results = [(action.tool, text) for action, text in pairs if not text.startswith("Error: ")]
     tool, result = results[-1] if results else ("", "")
     found = quote(result.partition("\n")[0])
     why = f"the answer follows the last result of {tool}{found}" if tool else ""
-    return state.conclude(document, cut=cut).because(why, "observation_reception")
+    return state.conclude(document, cut=shorten).because(why, "observation_reception")
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

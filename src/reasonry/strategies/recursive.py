@@ -33,7 +33,7 @@ from ..core.problem import without_quoted
 from ..core.readings import AROUND, Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.mark import Marked, find_marked
-from ..text import cut
+from ..text import shorten
 
 SYSTEM = "You answer questions about texts that are too long to read at once."
 
@@ -178,7 +178,7 @@ def execute(s: State) -> Body:
             shown = f"{output.printed}\n{output.fault}"
         case _:
             shown = output.printed.strip() or output.text
-    shown = cut(shown.strip(), SHOWN_CHARS)
+    shown = shorten(shown.strip(), SHOWN_CHARS)
     s = replace(s, outputs=(*s.outputs, shown))
     is_over = s.final.text is not None or len(s.programs) >= s.options.programs
     return go(s, "answer_formulation" if is_over else "exploration", Thought(shown or str(s.final.text)))
@@ -197,9 +197,9 @@ def _piece(context: str, place: Any) -> str:
     """Return the text that a question is about. `place` is a range of `context`, or the text itself."""
     match place:
         case [int(start), int(length)]:
-            return cut(context[start : start + length], PIECE_CHARS)
+            return shorten(context[start : start + length], PIECE_CHARS)
         case _:
-            return cut(str(place), PIECE_CHARS)
+            return shorten(str(place), PIECE_CHARS)
 
 
 def answer_sub_questions(s: State) -> Body:

@@ -28,7 +28,7 @@ from ..blocks.tournament import MIDDLE, seeded_order
 from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..text import cut
+from ..text import shorten
 
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \
 has to stay, and each error with its correction. Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with \
@@ -117,7 +117,7 @@ def check(s: State) -> Body:
         rated = [each for each in found if each not in unrated]
         s, thoughts = yield from _review(s, [*unrated, *rated[:1]])
     else:
-        s = replace(s, feedback=cut(s.drafts[-1].why, DIGEST_CHARS))
+        s = replace(s, feedback=shorten(s.drafts[-1].why, DIGEST_CHARS))
     is_accepted = max(s.ratings.values(), default=0) >= s.options.accept
     can_improve = not is_last and not is_accepted and bool(s.feedback)
     return go(s, "refinement" if can_improve else "answer_selection", *thoughts)
@@ -133,7 +133,7 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
         return replace(s, feedback="", lost=getattr(reply, "message", "")), ()
     pairs = zip(shown, verdict.ratings, strict=True)
     rated_now = {str(number): rating for number, rating in pairs if rating is not None}
-    feedback = cut("\n".join(filter(None, [verdict.reason, s.drafts[-1].why])), DIGEST_CHARS)
+    feedback = shorten("\n".join(filter(None, [verdict.reason, s.drafts[-1].why])), DIGEST_CHARS)
     ratings, reason = s.ratings | rated_now, verdict.reason
     s = replace(s, ratings=ratings, compared=tuple(shown), feedback=feedback, reason=reason, lost="")
     return s, (Thought(reason, data={"ratings": rated_now}),)

@@ -43,7 +43,7 @@ from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import all_required, inlined_schema
 from ..reading.form import read_form
-from ..text import cut
+from ..text import shorten
 
 SYSTEM = "You solve problems with tools."
 
@@ -174,7 +174,7 @@ def work(s: State) -> Body:
         else:
             value = result.value.result if isinstance(result, Reply) else result.value
             is_short = len(text := evidence_text(value)) <= s.options.max_evidence_chars
-            evidence[call.id] = value if is_short else cut(text, s.options.max_evidence_chars)
+            evidence[call.id] = value if is_short else shorten(text, s.options.max_evidence_chars)
     s = replace(s, evidence=evidence, failed=failed)
     thoughts = [Thought(_evidence_text(s, call.id), data={"evidence": call.id}) for call in calls]
     return stay(s, *thoughts) if ready(s) else go(s, "evidence_collection", *thoughts)

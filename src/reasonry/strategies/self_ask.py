@@ -34,7 +34,7 @@ from ..core.events import Failed
 from ..core.readings import AROUND, Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.form import read_form
-from ..text import cut
+from ..text import shorten
 
 SYSTEM = "You answer questions by way of simpler ones."
 
@@ -189,8 +189,8 @@ def conclude(state: State) -> Conclusion:
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
-    cut = None if state.question is None else ("max_questions", detail)
-    return state.conclude(document, cut=cut).because("", "sub_question_answering")
+    shorten = None if state.question is None else ("max_questions", detail)
+    return state.conclude(document, cut=shorten).because("", "sub_question_answering")
 
 
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
@@ -210,7 +210,7 @@ def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
 
 
 def _evidence(state: State, value: Any) -> str:
-    return cut(evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars)
+    return shorten(evidence_text(value).strip() or "(nothing)", state.options.max_answer_chars)
 
 
 _QUESTION = {"type": "string", "minLength": 1, "description": "One question that can be answered by itself."}

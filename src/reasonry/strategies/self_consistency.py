@@ -50,7 +50,7 @@ from ..core.strategy import Details, Field, Stage, Strategy, final_response, pro
 from ..core.type_schema import inlined_schema
 from ..reading import form
 from ..reading.vote import Vote, is_settled, options_in, tally
-from ..text import cut, lazy_pattern
+from ..text import lazy_pattern, shorten
 
 SYSTEM = "Solve the problem by yourself, from scratch."
 
@@ -306,7 +306,9 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
 
 
 def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
-    listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
+    listed = "\n".join(
+        f"{number}. {shorten(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1)
+    )
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
     prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(Groups)
     (reply,) = yield request(s, Ask(prompt, facts=facts, by="judge", form=form), give_failures=True)

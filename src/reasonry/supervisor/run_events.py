@@ -30,7 +30,7 @@ from ..engine.run import Performed, Run
 from ..errors import ReasonryError
 from ..records import Line, RunRow, RunStore
 from ..system.masking import SECRETS
-from ..text import cut
+from ..text import shorten
 
 MAX_TEXT_CHARS: Final = 16_000
 """The length limit, in characters, of a text in an event. The run's trace has the whole text."""
@@ -211,7 +211,7 @@ def _asked_document(performed: Performed) -> Data:
 
 def _bound(value: Any) -> Any:
     if isinstance(value, str):
-        return cut(value, MAX_TEXT_CHARS)
+        return shorten(value, MAX_TEXT_CHARS)
     if isinstance(value, dict):
         return {name: _bound(entry) for name, entry in value.items()}
     return [_bound(entry) for entry in value[:MAX_ENTRIES]] if isinstance(value, list | tuple) else value

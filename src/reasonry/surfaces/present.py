@@ -13,7 +13,7 @@ import msgspec
 from ..blocks.plan import PlanStep, format_plan, number_steps
 from ..errors import ReasonryError
 from ..system.masking import SECRETS
-from ..text import clip
+from ..text import display_line
 
 _EXITS: Mapping[int, str] = {
     2: "invalid_request payload_too_large answer_refused price_unknown extra_missing plugin_failed",
@@ -109,18 +109,18 @@ def masked_output(environ: Mapping[str, str]) -> Generator[None]:
 def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
     """Return a thought as one line, followed by an indented line for each plan step, action and observation.
 
-    All lines are inert (control characters are escaped) and at most `width` characters long.
+    Control characters are escaped, and lines are at most `width` characters long.
     """
     try:
         plan = msgspec.convert(data.get("planning") or (), tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError):
         plan = ()
-    lines = [clip(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
+    lines = [display_line(text.removesuffix(f"\n\nPlan:\n{format_plan(plan)}"), width)]
     for number, step in number_steps(plan):
         indent = "  " * min(number.count(".") + 1, width // 4)
         line = format_plan([msgspec.structs.replace(step, sub_steps=None)])
-        lines.append(indent + clip(line, width - len(indent)))
-    return [*lines, *("  "[:width] + clip(line, max(width - 2, 0)) for line in action_lines(data))]
+        lines.append(indent + display_line(line, width - len(indent)))
+    return [*lines, *("  "[:width] + display_line(line, max(width - 2, 0)) for line in action_lines(data))]
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..core.bodies import Thought
 from ..engine.record import Record
-from ..text import first_words, inert, inline_text, prose_lines
+from ..text import escape_unseen, inline_text, prose_lines, shorten
 from . import present
 
 TITLE_CHARS = 120
@@ -49,7 +49,7 @@ def run_report(record: Record) -> list[Block]:
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
     """Return the top of the report: the title, the main facts about the run, and the problem."""
-    title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
+    title = shorten(escape_unseen(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS, one_line=True)
     begun = datetime.datetime.fromtimestamp(trace["created_at_ms"] / 1000, datetime.UTC)
     facts = (
         present.end_text(trace),

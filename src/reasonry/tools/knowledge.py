@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..errors import TooLargeError, ToolError, UsageError
 from ..system.plugins import check_extra
 from ..system.processes import read_regular_file
-from ..text import first_words
+from ..text import shorten
 from .python import parameters_of
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -203,7 +203,7 @@ class Library:
         """List the documents, each with its beginning. If all documents together are small, add their whole text."""
         documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
-            begins = first_words(passage.text, BEGINNING_CHARS)
+            begins = shorten(passage.text, BEGINNING_CHARS, one_line=True)
             row = {"source": passage.source, "characters": 0, "begins": begins}
             documents.setdefault(passage.source, row)["characters"] += len(passage.text)
         listed = {"documents": list(documents.values())[:MAX_LISTED]}

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from ..errors import ToolError
 from ..system.plugins import check_extra
-from ..text import inert
+from ..text import escape_unseen
 from .catalog import reserved_names
 from .mcp_transport import McpTarget, ServerProcess, http_transport, read_targets
 from .results import fit_result, json_data
@@ -156,7 +156,7 @@ class McpClient:
     def _fault(self, reason: str, code: str = "tool_error") -> ToolError:
         words = self.process.last_words if self.process is not None else ""
         message = f"the MCP server {self.target.name} {reason}" + (f" ({words})" if words else "")
-        return ToolError(inert(message[:_MAX_MESSAGE]), code=code, server=self.target.name)
+        return ToolError(escape_unseen(message[:_MAX_MESSAGE]), code=code, server=self.target.name)
 
 
 @asynccontextmanager
@@ -203,7 +203,11 @@ class _Arguments(Struct):
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Check a tool that a server lists, or raise ToolError. Return its name, cleaned description, and schema."""
-    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or name != inert(name).strip(" "):
+    if (
+        not 0 < len(name) <= MAX_NAME_CHARS
+        or not name.isprintable()
+        or name != escape_unseen(name).strip(" ")
+    ):
         raise ToolError(
             f"the name of a tool is 1 to {MAX_NAME_CHARS} characters that are seen, without a blank at an end, "
             f"not {name[:40]!a}"
@@ -212,7 +216,7 @@ def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tup
         msgspec.convert(schema, _Arguments)
     except msgspec.ValidationError as error:
         raise ToolError(f"the inputSchema of its tool {name} is no schema of arguments: {error}") from None
-    return name, inert(description or ""), json_data(schema)
+    return name, escape_unseen(description or ""), json_data(schema)
 
 
 def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reasonry.surfaces.web.html_page import KEPT_S, can_show, embedded_json, html_page, write_page
 from reasonry.surfaces.web.page import PageDocument
-from reasonry.text import inert
+from reasonry.text import escape_unseen
 
 from .documents import document, node
 from .making import page_in
@@ -45,7 +45,7 @@ class Parts(html.parser.HTMLParser):
 
 
 def page_of_texts(*given: str) -> PageDocument:
-    texts = [*map(inert, given)]
+    texts = [*map(escape_unseen, given)]
     named = {"kind": "session", "id": "0", "title": texts[0], "problem": texts[-1], "warnings": texts}
     return msgspec.convert(document([node("root", None, texts[0])], [], **named), PageDocument)
 

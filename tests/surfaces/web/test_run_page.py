@@ -27,7 +27,7 @@ from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.find_page import find_page
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
 from reasonry.surfaces.web.run_page import run_page, show_result
-from reasonry.text import inert
+from reasonry.text import escape_unseen
 from tests.servers import ModelServer
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -71,7 +71,7 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     page = run_page(record, strategy)
     check_page(page)
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
-    assert {inert(thought.text) for thought in run.thoughts} <= shown
+    assert {escape_unseen(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
     assert all(node.text or not node.score_text for node in page.nodes if node.kind in ("draft", "sample")), (
         "an empty row"
@@ -86,7 +86,7 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     assert is_of_thought, "the page marks another thought than the reason names"
     prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
-        assert prompts[asked["id"]] == inert(asked["prompt"])
+        assert prompts[asked["id"]] == escape_unseen(asked["prompt"])
     assert (page.ended_at_ms is None) == (page.status == "active")
 
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from reasonry.app.app import App
 from reasonry.errors import ReasonryError
 from reasonry.surfaces.web.find_page import find_page
-from reasonry.text import inert
+from reasonry.text import escape_unseen
 
 from . import making
 from .laws import check_page
@@ -71,7 +71,7 @@ class SessionMachine(RuleBasedStateMachine):
             return
         page = self.loop.run_until_complete(find_page(self.app, self.session_id))
         check_page(page)
-        assert [node.text for node in page.nodes[1:]] == [inert(text) for text in self.texts]
+        assert [node.text for node in page.nodes[1:]] == [escape_unseen(text) for text in self.texts]
         ids = {node.id for node in page.nodes}
         assert self.ids <= ids
         self.ids = ids

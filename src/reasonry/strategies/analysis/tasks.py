@@ -22,7 +22,7 @@ from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading.form import read_form
-from ...text import cut
+from ...text import shorten
 from . import forms
 from .state import BUILT_IN, CHECKER, RETRIEVER, State, Task
 
@@ -366,7 +366,7 @@ def _entry(state: State, task: Task) -> str:
 
 def _result_text(state: State, task: Task, *, with_passages: bool = False) -> str:
     shown = forms.result_text(task.resource_name, task.result, with_passages=with_passages)
-    return cut(shown, state.options.max_result_chars)
+    return shorten(shown, state.options.max_result_chars)
 
 
 # -- setbacks

@@ -18,7 +18,7 @@ from cyclopts.exceptions import (
 
 from ...errors import UsageError
 from ...guided.tool_arguments import not_a_choice
-from ...text import did_you_mean, inert
+from ...text import did_you_mean, escape_unseen
 from .output import print_text
 from .parameters import WordAfterDashes
 
@@ -173,7 +173,7 @@ def _usage_error(error: CycloptsError) -> UsageError:
         fault = str(error).strip().replace("Must be >= ", "It must be at least ")
         fault = fault[:1].lower() + fault[1:].replace("Must be <= ", "It must be at most ")
     usage = str(format_usage(app, command, execution_path=apps)).strip()
-    return UsageError(f"{inert(fault)} Usage: {usage}; --help says more.")
+    return UsageError(f"{escape_unseen(fault)} Usage: {usage}; --help says more.")
 
 
 def _unknown_command(written: str, group: list[str], app: App) -> str:

@@ -21,7 +21,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ...guided.export import plain_value, stages_of
-from ...text import clip, inert
+from ...text import display_line, escape_unseen
 from .. import present
 from ..run_report import Block, Bullets, Heading, Prose
 from ..web.page import PageNode
@@ -71,7 +71,7 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
         stream: Defaults to standard output.
     """
     out = stream or sys.stdout
-    for part in parts_of(inert(answer)) if out.isatty() else answer.split("\n"):
+    for part in parts_of(escape_unseen(answer)) if out.isatty() else answer.split("\n"):
         if isinstance(part, str):
             print_line(f"{indent}{part}".rstrip() if indent else part, stream=out)
         else:
@@ -169,7 +169,7 @@ def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
     places: dict[str | None, Tree] = {}
     for node in nodes:
         if node.parent is None:
-            places[node.id] = Tree(_one_line(clip(problem, _LABEL_CHARS), "bold"))
+            places[node.id] = Tree(_one_line(display_line(problem, _LABEL_CHARS), "bold"))
         elif node.id in shown and node.parent in places:
             places[node.id] = places[node.parent].add(_label(node))
     return next(iter(places.values()), Text(""))
@@ -188,7 +188,7 @@ def print_tree(trace: Document) -> None:
 
 def _label(node: PageNode) -> Text:
     score = node.score
-    text = clip(plain_latex(_HEADING.sub(r"\g<text>", node.text or node.score_text)), _LABEL_CHARS)
+    text = display_line(plain_latex(_HEADING.sub(r"\g<text>", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
     label = _one_line("  … " if score is None else f"{score:.2f} ", style)
     return label.append_text(drawn_line(text, "bold green" if node.state in _ON_PATH else ""))
@@ -206,9 +206,9 @@ def draw_session(session: Document) -> None:
     console, recorded = open_console(), session["thoughts"]
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['session_id']}{strategy}  {present.count_of(len(recorded), 'thought')}"
-    console.print(Text(inert(head), style="bold"))
+    console.print(Text(escape_unseen(head), style="bold"))
     if session.get("purpose"):
-        console.print(Text(clip(session["purpose"], console.width), style="dim"))
+        console.print(Text(display_line(session["purpose"], console.width), style="dim"))
     drawn = list[str]()
     for indent, margin, text in _rows(recorded):
         left = " " * min(indent, console.width // 2) + margin
@@ -236,7 +236,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
     for place in sorted(rows):
         row, indent = rows[place], 2 * len(place) - 2
         if isinstance(row, str):
-            yield indent, "", Text(f"⎇ {clip(row, 40)}", "magenta")
+            yield indent, "", Text(f"⎇ {display_line(row, 40)}", "magenta")
         else:
             yield from _thought(row, indent)
 
@@ -245,12 +245,12 @@ def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
     """Yield a row for a thought, a row for its score, and a row for each field of its stage."""
     text = Text()
     if thought.get("stage"):
-        text.append(f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan")
+        text.append(f"[{escape_unseen(' → '.join(stages_of(thought)))}] ", "cyan")
     if thought.get("revises_thought"):
         text.append(f"↺ revises {thought['revises_thought']} ", "yellow")
     if thought.get("merge_branch"):
-        text.append(f"⇠ merges {clip(thought['merge_branch'], 30)} ", "magenta")
-    yield indent, f"{thought['thought_number']:>3} ", text.append(inert(thought["thought"]))
+        text.append(f"⇠ merges {display_line(thought['merge_branch'], 30)} ", "magenta")
+    yield indent, f"{thought['thought_number']:>3} ", text.append(escape_unseen(thought["thought"]))
     scored = {name: thought[name] for name in ("score",) if name in thought}
     for name, value in {**scored, **thought.get("data", {})}.items():
-        yield indent + 4, "", Text(clip(f"{name}: {plain_value(value)}", _DATA_CHARS), "dim")
+        yield indent + 4, "", Text(display_line(f"{name}: {plain_value(value)}", _DATA_CHARS), "dim")

@@ -25,7 +25,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...guided.export import plain_value
-from ...text import escaped_json, inert
+from ...text import escape_json, escape_unseen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ def print_part(document: Any, path: str) -> None:
 def print_line(*lines: str, stream: TextIO | None = None) -> None:
     """Print lines with control characters escaped. In a terminal, long lines wrap."""
     out = stream or sys.stdout
-    print_inert_lines(wrap_lines(map(inert, lines), out), out)
+    print_inert_lines(wrap_lines(map(escape_unseen, lines), out), out)
 
 
 def print_note(*lines: str) -> None:
@@ -74,7 +74,7 @@ def print_note(*lines: str) -> None:
 
 def print_text(text: str) -> None:
     """Print a text with control characters escaped. Lines do not wrap, so that other programs can use the text."""
-    _write(sys.stdout, inert(text))
+    _write(sys.stdout, escape_unseen(text))
 
 
 def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
@@ -98,7 +98,7 @@ def _json_text(document: Any) -> str:
         # The document has lone surrogates, for example from a file name that is not UTF-8.
         text = json.dumps(document, ensure_ascii=False, indent=2)
     # In ASCII JSON, DEL is the only invisible character. Searching for every invisible character takes seconds.
-    return text if text.isascii() and "\x7f" not in text else escaped_json(text)
+    return text if text.isascii() and "\x7f" not in text else escape_json(text)
 
 
 def check_writable(path: Path) -> None:
@@ -209,7 +209,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bo
     """
     forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
     cells = [
-        [inert(form(column.read(row))) for column, form in zip(columns, forms, strict=True)] for row in rows
+        [escape_unseen(form(column.read(row))) for column, form in zip(columns, forms, strict=True)]
+        for row in rows
     ]
     if not sys.stdout.isatty():
         heads = [[column.heading for column in columns]] if is_headed else []

@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 from ...errors import TooLargeError, UsageError
 from ...records import Outcome, now_ms
 from ...system.processes import read_regular_file
-from ...text import clip
+from ...text import display_line
 
 MAX_INPUT_BYTES = 50_000_000
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}(\.0+)?", re.ASCII)
@@ -58,7 +58,7 @@ def _no_number(token: Token, kind: str, digits: int) -> ValueError:
         near = round(float(found[1]) * factor, digits)
         hint = f" Did you mean {keyword} {int(near) if near == int(near) else near}?" * (near > 0)
     of_unit = f" of {unit}" if unit else ""
-    return ValueError(f"expected {kind}{of_unit}, got {clip(text, 40)!r}.{hint}")
+    return ValueError(f"expected {kind}{of_unit}, got {display_line(text, 40)!r}.{hint}")
 
 
 class WordAfterDashes(str):

@@ -23,7 +23,7 @@ from ...guided.export import plain_value
 from ...guided.session_documents import instant
 from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, short_id
 from ...supervisor import Supervisor
-from ...text import clip, nearest_difference
+from ...text import display_line, nearest_difference
 from .. import present
 from ..run_report import report_answer, report_head, report_work
 from ..web.find_page import find_page
@@ -108,9 +108,9 @@ def _print_record(record: Record) -> None:
     print_line("", "Questions")
     for question in record.entries("questions"):
         read, reply = question["read"] or "read", question["reply"]
-        asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
+        asked = display_line(question["prompt"].rpartition("\n\n")[2], 120)
         width = 2_000 if read.startswith("unreadable") else 120
-        answered = "not answered" if reply is None else f"{read} ← {clip(reply, width)}"
+        answered = "not answered" if reply is None else f"{read} ← {display_line(reply, width)}"
         print_line(f"  {question['id']} {question['stage']}: {asked}", f"    {answered}")
     print_blocks(report_answer(trace))
 
@@ -307,7 +307,7 @@ def delete_(
         return _do_on_all(common, rows, lambda app, row: delete_run(app, row.run_id), "deleted")
     if not yes:
         run_id, row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
-        about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
+        about = f"{row.strategy}, {row.outcome or row.status}: {display_line(row.problem, 60)}"
         if not confirm_deletion(f"Delete run {run_id} ({about}) and its session?"):
             return present.EXIT_CODES["cancelled"]
     try:

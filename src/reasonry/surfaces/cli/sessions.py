@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ...app.app import App
 from ...errors import UsageError
 from ...records import SessionRow, short_id
-from ...text import clip
+from ...text import display_line
 from .. import present
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text
 from .parameters import Cursor, Filters, Limit, SessionId, Text, read_text
@@ -154,7 +154,7 @@ def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Com
     if not yes:
         row = common.do(find)
         session_id, run = row.session_id, f" and run {row.run_id}" if row.run_id else ""
-        if not confirm_deletion(f"Delete session {session_id} ({clip(row.purpose, 60)}){run}?"):
+        if not confirm_deletion(f"Delete session {session_id} ({display_line(row.purpose, 60)}){run}?"):
             return present.EXIT_CODES["cancelled"]
     document = _manage(common, "delete", session_id=session_id)
     return common.show(document, f"deleted {document['session_id']}")
@@ -262,7 +262,7 @@ def think(
         if instead := error.details.get("instead"):
             error.message += f" This would be accepted: {', '.join(_as_options(instead))}."
         raise
-    continues = f"continues {clip(purpose or '', 50)!r}; --new begins another session"
+    continues = f"continues {display_line(purpose or '', 50)!r}; --new begins another session"
     return common.show(document, lambda: _show_thought(document), "" if purpose is None else continues)
 
 
@@ -277,7 +277,7 @@ def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
 def _show_thought(document: dict[str, Any]) -> None:
     number = f"thought {document['thought_number']}/{document['total_thoughts']}"
     stage = f"stage {document['stage']}" if "stage" in document else None
-    branch = f"branch {clip(document['branch_id'], 50)}" if "branch_id" in document else None
+    branch = f"branch {display_line(document['branch_id'], 50)}" if "branch_id" in document else None
     print_line(" · ".join(filter(None, (number, document.get("strategy"), stage, branch))))
     print_line(f"session {document['session_id']}")
     print_line(*(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document))

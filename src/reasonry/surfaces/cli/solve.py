@@ -16,7 +16,7 @@ from ...engine.open_run import OpenRun
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
-from ...text import clip
+from ...text import display_line
 from .. import present
 from ..run_report import outline
 from .output import print_note
@@ -144,7 +144,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
     print_note(*(f"warning: {warning}" for warning in document.get("warnings", ())))
     best = document.get("best_answer")
     if best and not shown.partial:
-        print_note(f"best so far, not an answer (--partial prints it whole): {clip(best, 400)}")
+        print_note(f"best so far, not an answer (--partial prints it whole): {display_line(best, 400)}")
     if document["outcome"] in ("stopped", "error") and document["termination"].get("code") != "stage_error":
         print_note(f"resume with: {resume_command(document, repeated)}")
     answer = best if document["answer"] is None and shown.partial else document["answer"]

@@ -27,7 +27,7 @@ from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from ...system.processes import ProblemId, read_problems, read_regular_file
-from ...text import escaped_json
+from ...text import escape_json
 from .. import present
 from .output import check_writable, print_note
 from .parameters import Options, Prompts, Strategy, WholeNumber, read_instant
@@ -136,7 +136,7 @@ def submit(
                 if out is not None:
                     result = await _persist(partial(app.engine.result, row.run_id))
                     document = {"id": lines[row.run_id].id, **result.document()}
-                    out.write(escaped_json(msgspec.json.encode(document).decode()) + "\n")
+                    out.write(escape_json(msgspec.json.encode(document).decode()) + "\n")
                 if time.monotonic() - shown > 5:
                     shown = time.monotonic()
                     print_note(f"{counts.total()} of {len(lines)} runs have ended")

@@ -17,7 +17,7 @@ from ...core.machine import Step
 from ...engine.observer import Observer
 from ...engine.result import result_of
 from ...engine.run import Run
-from ...text import clip
+from ...text import display_line
 from .. import present
 from ..run_report import thought_title, whole_thought
 from ..web.run_nodes import first_nodes
@@ -112,7 +112,7 @@ class Live(Lines):
             # After the end of the run, the notes below the view show its usage.
             stages = Counter(pending.stage for pending in run.open_effects)
             asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
-            self.spinner.update(text=Text(clip(asked, self.console.width - 4), style="cyan"))
+            self.spinner.update(text=Text(display_line(asked, self.console.width - 4), style="cyan"))
             counts = {
                 "usage": structs.asdict(usage) | {"samples": usage.samples},
                 "rounds": run.snapshot.rounds,

@@ -23,7 +23,7 @@ from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...guided.tool_arguments import not_a_choice
 from ...records import RequestKey, now_ms
 from ...system.masking import SECRETS
-from ...text import clip, did_you_mean
+from ...text import did_you_mean, display_line
 from ..present import error_document, http_status
 
 _LOG = logging.getLogger("reasonry.http")
@@ -189,7 +189,7 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
     if isinstance(error, ReasonryError):
         asked = f"{scope['method']} {scope['path']} by {headers.get('user-agent', 'an unnamed client')}"
         why = f"{http_status(error.code)} {error.code}: {error.message} ({asked})"
-        _LOG.warning("request %s refused: %s", request_id, clip(SECRETS.mask(why), _LOGGED_CHARS))
+        _LOG.warning("request %s refused: %s", request_id, display_line(SECRETS.mask(why), _LOGGED_CHARS))
         return error
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))

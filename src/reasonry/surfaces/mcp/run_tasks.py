@@ -26,7 +26,7 @@ from ...guided.session_documents import instant
 from ...records import JobOptions, RunRow, now_ms
 from ...strategies import INQUIRER
 from ...supervisor import Supervisor
-from ...text import clip, lazy_pattern
+from ...text import display_line, lazy_pattern
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
@@ -245,7 +245,7 @@ def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
     limit = getattr(run.budget, name)
     more = getattr(run.begun.budget, name) or limit
     used = _UNITS.get(name, f"{{:,}} {name if limit > 1 else name[:-1]}").format(limit)
-    best = f"best so far: {clip(row.answer, 200)}" if row.answer else "no answer so far"
+    best = f"best so far: {display_line(row.answer, 200)}" if row.answer else "no answer so far"
     message = f"{used} used, {best}; continue with {_UNITS.get(name, '{:,}').format(more)} more?"
     raised = structs.replace(run.budget, **{name: limit + more})
     return UserQuestion(f"limit-{seq}", message, raised)

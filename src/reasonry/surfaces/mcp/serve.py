@@ -13,7 +13,7 @@ from ...app.app import App
 from ...core.registry import Registry
 from ...errors import ReasonryError
 from ...system.masking import SECRETS
-from ...text import clip, cut, inert
+from ...text import display_line, escape_unseen, shorten
 from ..present import masked_output
 from ..signals import on_ending
 from .connection import Connection
@@ -64,7 +64,7 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
         await connection.finish(_LEAVING_S)
         await transport.close(_DRAIN_S)
     if left:
-        names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
+        names = [display_line(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
         listed = SECRETS.mask(", ".join(names))
         log.write(f"reasonry mcp: {len(left)} requests were not done when it had to leave: {listed}\n")
     log.finish()
@@ -159,10 +159,10 @@ class ThoughtLog:
 def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool) -> str:
     """Format a thought for the log: a heading, and the text below it."""
     kind, title = heading(arguments, document)
-    title = inert(title.replace("\n", " "))
+    title = escape_unseen(title.replace("\n", " "))
     head = f"\x1b[{_COLOURS[kind]}m{title}\x1b[0m" if colour else title
-    text = cut(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
-    return "\n".join(["", head, *(f"  {inert(line)}" for line in text.split("\n"))]) + "\n"
+    text = shorten(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
+    return "\n".join(["", head, *(f"  {escape_unseen(line)}" for line in text.split("\n"))]) + "\n"
 
 
 def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...errors import UsageError
-from ...text import escaped_json, inert
+from ...text import escape_json, escape_unseen
 from .page import PageDocument
 
 _MARK = re.compile(r"@@(\w+)@@")
@@ -80,14 +80,14 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
         page: A page, or the document of a comparison. With None, the HTML file waits for its host to send a document.
     """
     title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
-    title = html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry"
+    title = html.escape(escape_unseen(f"{title} · Reasonry")) if title else "Reasonry"
     parts = {**_parts(), "title": title, "document": embedded_json(page)}
     return _MARK.sub(lambda mark: parts[mark[1]], asset_texts()["page.html"])
 
 
 def embedded_json(document: object) -> str:
     """Return a document as JSON that is safe inside an HTML element."""
-    text = escaped_json(msgspec.json.encode(document).decode())
+    text = escape_json(msgspec.json.encode(document).decode())
     for character, escape in _MARKUP.items():
         text = text.replace(character, escape)
     return text

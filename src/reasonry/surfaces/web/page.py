@@ -17,7 +17,7 @@ from msgspec import Struct, field, structs
 from ...blocks.why import Why
 from ...records import Outcome
 from ...system.masking import map_texts
-from ...text import inert
+from ...text import escape_unseen
 from ..run_report import Block
 
 
@@ -256,7 +256,7 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
     lengths = list[int]()
 
     def plain(text: str) -> str:
-        text = inert(text)
+        text = escape_unseen(text)
         lengths.append(len(text))
         return text
 

@@ -19,7 +19,7 @@ from ...core.strategy import Strategy
 from ...engine.journal import CALLER
 from ...engine.record import Record
 from ...guided.session_documents import thought_document
-from ...text import first_words
+from ...text import shorten
 from ..run_report import TITLE_CHARS, outline
 from .page import (
     EVERYTHING,
@@ -77,7 +77,7 @@ def run_page(
     page = PageDocument(
         kind="run",
         id=result.run_id,
-        title=first_words(str(document.get("title") or head["problem"]), TITLE_CHARS),
+        title=shorten(str(document.get("title") or head["problem"]), TITLE_CHARS, one_line=True),
         strategy_title=strategy.title if strategy else result.strategy,
         mode="coached" if result.model == CALLER else "driven",
         termination=document["termination"],

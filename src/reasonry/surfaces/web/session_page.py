@@ -6,7 +6,7 @@ from typing import Any
 from ...core.strategy import Strategy
 from ...guided.export import stages_of
 from ...guided.transcripts import instant_ms
-from ...text import first_words
+from ...text import shorten
 from ..run_report import TITLE_CHARS
 from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
 from .run_nodes import ROOT, Document, add_thoughts
@@ -30,7 +30,7 @@ def session_page(
     page = PageDocument(
         kind="session",
         id=session["session_id"],
-        title=first_words(purpose, TITLE_CHARS) or "Session",
+        title=shorten(purpose, TITLE_CHARS, one_line=True) or "Session",
         problem=purpose,
         strategy=name,
         strategy_title=strategy.title if strategy else name,

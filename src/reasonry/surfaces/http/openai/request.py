@@ -30,7 +30,7 @@ from ....core.problem import (
     without_quoted,
 )
 from ....errors import UsageError
-from ....text import cut, did_you_mean
+from ....text import did_you_mean, shorten
 from ....tools.catalog import CallersTool
 from ..documents import read_form
 
@@ -230,14 +230,14 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
     """Yield (message, text) pairs. The text to quote is the message's own text, a tool call, or a tool result."""
     called = dict[str, str]()
     for message in messages:
-        text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
+        text, name = shorten(message.text, MAX_TURN_CHARS), shorten(message.name or "", 64).strip()
         if message.role == "tool":
             yield message, f"result of {called.get(message.tool_call_id, 'a tool')}: {text}"
         elif message.role in ("user", "assistant") and text.strip():
             yield message, f"{message.role}{f' ({name})' if name else ''}: {text}"
         for call in message.tool_calls or ():
             called[call.id] = f"{call.function.name}({call.function.arguments})"
-            yield message, f"assistant called: {cut(called[call.id], MAX_TURN_CHARS)}"
+            yield message, f"assistant called: {shorten(called[call.id], MAX_TURN_CHARS)}"
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
@@ -493,7 +493,7 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
     fields = {name for name in body.keys() - {*form.__struct_fields__} if body[name] is not None}
     kinds = {tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)}
     found = ("without effect here: ", fields), ("tools: only functions are served, not ", kinds)
-    return [about + cut(", ".join(sorted(names)), MAX_SHOWN_CHARS) for about, names in found if names]
+    return [about + shorten(", ".join(sorted(names)), MAX_SHOWN_CHARS) for about, names in found if names]
 
 
 def _is_other_tool(tool: Any) -> bool:
