@@ -274,7 +274,7 @@ class RunStore(Protocol):
         """
         ...
 
-    async def let_go(self, run_id: str) -> bool:
+    async def release_paused(self, run_id: str) -> bool:
         """If a run is still paused, release its lease. Return whether the run is paused."""
         ...
 

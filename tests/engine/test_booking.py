@@ -37,7 +37,7 @@ def app(**policy: Any) -> App:
     return App("memory", Policy(backoff_s=0.001, **policy), strategies=ALL)
 
 
-async def let_go(server: ModelServer) -> None:
+async def release(server: ModelServer) -> None:
     """Wait until the server has noticed whom it lost."""
     async with asyncio.timeout(5):
         while server.stats()["inflight"]:
@@ -139,7 +139,7 @@ async def test_a_stream_is_cut_when_its_estimate_passes_the_limit(
         async with app() as one:
             result = await solved(one, server.model, budget, Listening(), steps=1)
             read = await one.engine.result(result.run_id)
-            await let_go(server)
+            await release(server)
             stats = server.stats()
             later = await one.resume(
                 result.run_id, budget=Budget(tokens=100_000, usd=1.0 if budget.usd else None)
@@ -165,7 +165,7 @@ async def test_streams_side_by_side_are_cut_together() -> None:
         async with app() as one:
             options = {"steps": 2, "width": 2}
             result = await solved(one, server.model, Budget(tokens=2_000), Listening(), **options)
-        await let_go(server)
+        await release(server)
     assert result.termination.reason == "max_tokens"
     assert 2_000 < result.usage.tokens < 2_400, result.usage
 

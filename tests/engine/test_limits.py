@@ -364,11 +364,11 @@ class OneByOne(CountingModel):
 async def test_a_first_call_whose_limit_is_lifted_while_it_waits_stays_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    let_go, ask = asyncio.Event(), Calls.ask
+    released, ask = asyncio.Event(), Calls.ask
 
     async def wait(self: Calls, pending: Pending, effect: Ask) -> Event:
         if pending.id == "e1":
-            await let_go.wait()
+            await released.wait()
         return await ask(self, pending, effect)
 
     async def until(is_so: Callable[[], bool]) -> None:
@@ -383,7 +383,7 @@ async def test_a_first_call_whose_limit_is_lifted_while_it_waits_stays_counted(
         await until(lambda: model.calls == 1)
         await engine.command(accepted.run_id, TermsChanged(budget=Budget()))
         await until(lambda: opened.run.budget.calls is None)
-        let_go.set()
+        released.set()
         await until(lambda: model.calls == 2)
         await engine.command(accepted.run_id, TermsChanged(budget=Budget(calls=9)))
         await until(lambda: opened.run.budget.calls == 9)

@@ -101,7 +101,7 @@ async def test_deaths_and_lost_leases_are_counted(postgres_url: str, monkeypatch
 
         (third,) = await accept(app, "offline", 1)
         monkeypatch.setattr("reasonry.supervisor.supervisor.drive_run", lose)
-        ended = await supervisor.take_up(third)
+        ended = await supervisor.drive_job(third)
         assert ended is not None
         await asyncio.wait([ended])
     text = metrics.text()[0].decode()

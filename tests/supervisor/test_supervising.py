@@ -217,11 +217,11 @@ async def test_a_run_whose_process_died_rests_the_longer_the_more_did_the_same_f
         # Any number of processes, and none begins the rest again.
         for _ in range(MAX_DEATHS):
             with pytest.raises(ConflictError, match="retried in") as resting:
-                await supervising(here, model).take_up(accepted.run_id)
+                await supervising(here, model).drive_job(accepted.run_id)
             assert resting.value.retryable
             assert (await here.store.deaths_of(accepted.run_id))[0] == deaths
         await die_with(here, accepted.run_id, deaths, ago_s=rest_s)
-        ended = await supervising(here, model).take_up(accepted.run_id)
+        ended = await supervising(here, model).drive_job(accepted.run_id)
         assert ended is not None
         assert ((await ended).status, model.calls) == ("done", 1)
 

@@ -142,7 +142,7 @@ def test_a_server_that_never_answers_is_cut_off_at_the_limit_of_seconds(desk: De
     assert stats["abandoned"] in (1, 2)
 
 
-async def patiently(server: ModelServer) -> Result:
+async def retry(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
     async with App("memory", Policy(call_timeout_s=0.5, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
@@ -153,10 +153,10 @@ async def patiently(server: ModelServer) -> Result:
 @pytest.mark.parametrize("kind", ["hang", "trickle"])
 async def test_a_call_that_takes_too_long_is_cut_off_and_tried_again(kind: Any) -> None:
     with ModelServer(reply=Player(), faults=(Fault(kind=kind, first=1),)) as server:
-        result = await patiently(server)
+        result = await retry(server)
         assert (result.status, result.answer) == ("done", ANSWER)
         assert result.usage.calls == server.stats()["requests"] == CALLS + 1
         server.reset(faults=(Fault(kind=kind),))
-        result = await patiently(server)
+        result = await retry(server)
         assert (result.status, result.termination.code, result.answer) == ("failed", "provider_timeout", None)
         assert result.usage.calls == server.stats()["requests"] == 4

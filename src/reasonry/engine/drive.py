@@ -165,8 +165,8 @@ class Drive:
         while self.run.snapshot.status == "active" and (self.effects.tasks or not self.hands_over):
             if self.journal.halts and not self.effects.tasks:
                 await self._leave()
-                let_go = partial(self.opened.store.let_go, self.opened.row.run_id)
-                if self.control.is_draining or await self.opened.patiently(let_go):
+                release_paused = partial(self.opened.store.release_paused, self.opened.row.run_id)
+                if self.control.is_draining or await self.opened.retry(release_paused):
                     return
                 # The run was resumed or ended at the last moment.
                 await self._check_outside()
@@ -213,7 +213,7 @@ class Drive:
     async def _check_outside(self) -> None:
         """Fold the changes that other processes have made to the run. Raise ConflictError if the run has ended."""
         opened = self.opened
-        row = await opened.patiently(lambda: opened.store.run(opened.row.run_id))
+        row = await opened.retry(lambda: opened.store.run(opened.row.run_id))
         if row.status != "active":
             raise ConflictError("the run was ended from outside")
         if row != opened.row:

@@ -43,7 +43,7 @@ from .result import Result, rows_of
 from .run import Run, fold, fold_from
 from .telemetry import trace_context
 
-LET_GO_S: Final = 3
+RELEASE_S: Final = 3
 """Seconds that a cancellation waits for the drive to end."""
 
 QUEUE_S: Final = 10
@@ -145,7 +145,7 @@ class Engine:
                 lines = await self.store.lines(run_id)
         else:
             lines = await self.store.lines(run_id)
-        return await journal.aside(lines, lambda: self._fold(row, lines))
+        return await journal.offload(lines, lambda: self._fold(row, lines))
 
     def _fold(self, row: RunRow, lines: Sequence[Line]) -> OpenRun:
         chain = journal.Chain(row.run_id)
@@ -157,7 +157,7 @@ class Engine:
     async def recorded_run(self, run_id: str) -> RecordedRun:
         """Read a run's journal without folding it."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
-        entries, _ = await journal.aside(lines, lambda: journal.read(run_id, lines))
+        entries, _ = await journal.offload(lines, lambda: journal.read(run_id, lines))
         return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
@@ -181,7 +181,7 @@ class Engine:
 
     async def view_of(self, row: RunRow, lines: Sequence[Line]) -> RunView:
         """Build the view of a run from its row and the lines of its journal."""
-        return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
+        return RunView(row, await journal.offload(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
         recorded = record_of(journal.read_last(row.run_id, lines))
@@ -235,13 +235,13 @@ class Engine:
             yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
-        """Record a run as cancelled, and wait up to `LET_GO_S` seconds for its drive to stop.
+        """Record a run as cancelled, and wait up to `RELEASE_S` seconds for its drive to stop.
 
         Raises:
             ConflictError: The run has ended already.
         """
         await self.command(run_id, Stopped("cancelled", detail))
-        for _ in range(LET_GO_S * 20):
+        for _ in range(RELEASE_S * 20):
             try:
                 async with self.store.drive(run_id):
                     break

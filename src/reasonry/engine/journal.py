@@ -236,6 +236,6 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
     return begun, budget, participants
 
 
-async def aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
+async def offload(lines: Sequence[Line], work: Callable[[], T]) -> T:
     """Do work on the lines of a journal. Work on a long journal runs in a thread and does not block the event loop."""
     return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)

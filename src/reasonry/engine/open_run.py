@@ -59,7 +59,7 @@ class OpenRun:
         self.first_call: Sequence[CallIntended] = ()
         """The last entry of a run that was just accepted, if the journal has the entry but `run` does not yet."""
         self.awaits_store: Callable[[], bool] = lambda: False
-        """Returns whether to retry work while the store is unavailable; see `patiently`."""
+        """Returns whether to retry work while the store is unavailable; see `retry`."""
 
     @property
     def record(self) -> Record:
@@ -198,7 +198,7 @@ class OpenRun:
             is_again = True
             await self.store.append(self.row.run_id, lines, row, use, job=job)
 
-        writing = asyncio.ensure_future(self.patiently(append))
+        writing = asyncio.ensure_future(self.retry(append))
         try:
             await asyncio.shield(writing)
         finally:
@@ -210,7 +210,7 @@ class OpenRun:
                 self._thoughts = use.thoughts if use else self._thoughts
                 on_written(lines, entries)
 
-    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def retry(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work on the store. Repeat the work while the store is unavailable, so that no answer is lost.
 
         If the store refuses the work, for example because another process drives the run, raise its error at once.
@@ -229,9 +229,9 @@ class OpenRun:
 
     async def reload(self) -> tuple[list[Line], list[Entry]]:
         """Read and fold the journal again; return the lines and entries that other processes have added."""
-        row = await self.patiently(lambda: self.store.run(self.row.run_id))
-        lines = await self.patiently(lambda: self.store.lines(self.row.run_id))
+        row = await self.retry(lambda: self.store.run(self.row.run_id))
+        lines = await self.retry(lambda: self.store.lines(self.row.run_id))
         known, strategies = self.chain.seq, self.run.strategies
-        entries, self.chain = await journal.aside(lines, lambda: journal.read(row.run_id, lines))
-        self.row, self.run = row, await journal.aside(lines, lambda: fold(entries, strategies))
+        entries, self.chain = await journal.offload(lines, lambda: journal.read(row.run_id, lines))
+        self.row, self.run = row, await journal.offload(lines, lambda: fold(entries, strategies))
         return lines[known:], entries[known:]

@@ -69,7 +69,7 @@ async def drive_run(
     }
     with trace_work(f"process {queue}", "CONSUMER", facts, carrier):
         try:
-            ended = await supervisor.take_up(run_id, owner)
+            ended = await supervisor.drive_job(run_id, owner)
         except NotFoundError:
             return
         except ReasonryError as error:

@@ -288,9 +288,9 @@ class RowStore:
         async with self._leases.hold(run_id, taken) as deaths:
             yield deaths
 
-    async def let_go(self, run_id: str) -> bool:
+    async def release_paused(self, run_id: str) -> bool:
         """See `Store`."""
-        return await self.write(lambda tx: run_rows.let_go(tx, run_id, self._leases.holder))
+        return await self.write(lambda tx: run_rows.release_paused(tx, run_id, self._leases.holder))
 
     read_whole = reads(transfer.read)
     write_whole = writes(transfer.write)

@@ -219,7 +219,7 @@ def add_whole(tx: Tx, run: WholeRun) -> None:
         _keep_request(tx, owner, request, key)
 
 
-def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
+def update_whole(tx: Tx, run: WholeRun, count: int) -> None:
     """Update a stored run to a later state. The first `count` lines are already stored."""
     append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
 
@@ -262,7 +262,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
     return counted
 
 
-def let_go(tx: Tx, run_id: str, holder: str) -> bool:
+def release_paused(tx: Tx, run_id: str, holder: str) -> bool:
     """Release the lease of a run if the run is still paused. Return whether the run is paused."""
     # A process that resumes the run sees either a paused run without a lease, or a run that keeps its lease.
     _find(tx, run_id, lock=True)

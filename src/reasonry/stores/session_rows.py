@@ -328,7 +328,7 @@ def add_whole(tx: Tx, session: WholeSession) -> None:
     import_session(tx, session.row, session.thoughts)
 
 
-def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
+def update_whole(tx: Tx, session: WholeSession, count: int) -> None:
     """Update a stored session to a later state. The first `count` thoughts are already stored."""
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
     text_search.put(tx, [(place(stored.key, 0), session.row.purpose)])

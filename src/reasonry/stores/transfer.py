@@ -79,7 +79,7 @@ def _write(tx: Tx, whole: Whole) -> Written:
     is_later = at(row) > at(there.row) or len(parts) > len(before)
     if began[0] != began[1] or not is_later or parts[: len(before)] != before:
         return "differs"
-    rows.continue_whole(tx, whole, len(before))
+    rows.update_whole(tx, whole, len(before))
     return "continued"
 
 

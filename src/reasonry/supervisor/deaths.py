@@ -15,7 +15,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 
 @contextmanager
-def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
+def register_retry(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
     """Register the retry of a run whose processes died. A run's last retry excludes all other retries in the process.
 
     Args:

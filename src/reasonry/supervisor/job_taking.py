@@ -73,7 +73,7 @@ class Jobs:
 
     async def _take_up(self, row: RunRow) -> None:
         try:
-            ended = await self._supervisor.take_up(row.run_id, row.owner)
+            ended = await self._supervisor.drive_job(row.run_id, row.owner)
         except ReasonryError as error:
             self._resting[row.run_id] = time.monotonic() + rest_s(row.run_id, error)
             return

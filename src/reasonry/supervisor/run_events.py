@@ -96,7 +96,7 @@ class Follower:
             lines = await self._store.lines(self._row.run_id, self._chain.seq)
             lines = lines if feed is None else lines[: feed.seq - self._chain.seq]
             read = partial(journal.decode, self._chain, lines)
-            folded = await journal.aside(lines, lambda: [self._fold(entry) for entry in read()])
+            folded = await journal.offload(lines, lambda: [self._fold(entry) for entry in read()])
             events = [event for event in folded if (event.id or 0) > self.seq]
         self.seq += len(events)
         return events

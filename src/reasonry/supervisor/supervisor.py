@@ -30,7 +30,7 @@ from ..engine.prices import check_priced
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..records import JobOptions, RequestKey, RunRow
-from .deaths import MAX_DEATHS, drive_apart
+from .deaths import MAX_DEATHS, register_retry
 from .run_events import Feed, FeedReader, Follower, RunEvent
 
 CUT_S: Final = 1.0
@@ -212,7 +212,7 @@ class Supervisor:
                     self._drive(opened, performers, allowance, held.pop_all(), text=text)
             self.has_job.set()
 
-    async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
+    async def drive_job(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
         """Drive a job's run in the background. Return a future, or None if the run has ended or is paused.
 
         If the processes that drive the job keep dying, stop the run and return None.
@@ -226,7 +226,7 @@ class Supervisor:
             async with AsyncExitStack() as held:
                 # Checked before the lease is taken: a death during the release of the lease would be blamed on the run.
                 deaths, since_s = await app.store.deaths_of(run_id)
-                held.enter_context(drive_apart(self._deadly, run_id, deaths, since_s))
+                held.enter_context(register_retry(self._deadly, run_id, deaths, since_s))
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 counted = await app.store.count_deaths(run_id, len(opened.run.events)) if deaths else 0
                 if since_s < inf:

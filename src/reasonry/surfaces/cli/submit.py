@@ -217,7 +217,7 @@ async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRo
                 if is_ours and not supervisor.is_full and not supervisor.is_driven(run_id):
                     # The supervisor refuses a run that another process drives.
                     with suppress(ConflictError, OverloadedError):
-                        if drive := await _persist(partial(supervisor.take_up, run_id)):
+                        if drive := await _persist(partial(supervisor.drive_job, run_id)):
                             driven.add(drive)
             if driven:
                 _, driven = await asyncio.wait(driven, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED)

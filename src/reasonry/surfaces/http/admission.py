@@ -128,7 +128,7 @@ class Admission:
         places = self._settings.max_in_flight
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
-    def let_in(self, scope: Any) -> Headers:
+    def admit(self, scope: Any) -> Headers:
         """Accept a request, store its principal in the scope, and return its headers, or raise ReasonryError."""
         settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
         if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:

@@ -80,7 +80,7 @@ class RequestGate:
             await send(message)
 
         try:
-            headers = self._admission.let_in(scope)
+            headers = self._admission.admit(scope)
             body = await self._read_body(headers, scope, receive)
             async with self._admission.place(scope) as reply_begins:
                 await self._app(scope, receive if body is None else _replay(body, receive), answer)

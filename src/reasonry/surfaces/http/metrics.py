@@ -40,7 +40,7 @@ COUNTS = {
     "call_errors": ("Requests to models that failed, by code.", (*MODEL, "code")),
     "retries": ("Requests to models that failed and may be made again, by code.", (*MODEL, "code")),
     "runs": ("Runs that this process has driven to their end.", ("outcome",)),
-    "deaths": ("Runs that this process has taken up after another died with them.", ()),
+    "deaths": ("Runs that this process has continued after another died with them.", ()),
     "lost_leases": ("Runs that another process took over, because this one did not answer.", ()),
 }
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)

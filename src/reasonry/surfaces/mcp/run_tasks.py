@@ -131,7 +131,7 @@ class RunTasks:
         """Drive a task that is not yet driven. If the supervisor of the process drives the tasks, do nothing."""
         if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
-                await self.supervisor.take_up(run_id)
+                await self.supervisor.drive_job(run_id)
 
     # -- reading
 
