@@ -78,6 +78,7 @@ def test_help_has_the_whole_description_and_an_example(words: list[str], shell: 
         (["solve", "--fulll", "--model", "offline"], "unknown option --fulll. Did you mean --full?"),
         (["solve", "--file", "x"], "For a problem in a file, write `reasonry solve - < FILE`;"),
         (["solve", PUZZLE, "--max-seconds", "1h"], "of seconds, got '1h'. Did you mean --max-seconds 3600?"),
+        (["solve", PUZZLE, "--max-seconds", "500ms"], "got '500ms'. Did you mean --max-seconds 0.5?"),
         (["solve", PUZZLE, "--max-usd", "$0,50"], "of US dollars, got '$0,50'. Did you mean --max-usd 0.5?"),
         (["solve", PUZZLE, "--max-tokens", "10k"], "of tokens, got '10k'. Did you mean --max-tokens 10000?"),
         (["solve", PUZZLE, "--max-tokens", "1,000"], "Did you mean --max-tokens 1000?"),

@@ -28,7 +28,7 @@ _UNITS: Final = {
     "calls": "calls",
     "tokens": "tokens",
 }
-_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_UNITS_MS = {"ms": 1, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -53,7 +53,7 @@ def _no_number(token: Token, kind: str, digits: int) -> ValueError:
     written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
     hint = ""
     if keyword and (found := _AMOUNT.fullmatch(written)):
-        letter = found[2][:1]
+        letter = found[2] if found[2] in _UNITS_MS else found[2][:1]
         factor = _UNITS_MS.get(letter, 1_000) / 1_000 if unit == "seconds" else _FACTORS.get(letter, 1)
         near = round(float(found[1]) * factor, digits)
         hint = f" Did you mean {keyword} {int(near) if near == int(near) else near}?" * (near > 0)
