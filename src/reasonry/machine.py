@@ -82,7 +82,7 @@ def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
 
 
 def result(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> dict[str, Any]:
-    """Return the members that the strategy adds to the result so far. `docs/machine.md` lists the members."""
+    """Return the strategy's part of the result document, even before the run ends. See `docs/machine.md`."""
     ended = snapshot.conclusion
     return dict((ended or resolve(snapshot.strategy, strategies).conclude(snapshot.state)).document)
 

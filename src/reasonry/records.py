@@ -351,7 +351,7 @@ class SessionView(Protocol):
     row: SessionRow | None
 
     def with_number(self, number: int) -> list[ThoughtRow]:
-        """Return the thoughts of the session that have this number, oldest first."""
+        """Return the session's thoughts with this number, oldest first."""
         ...
 
     def latest(self, count: int) -> list[ThoughtRow]:

@@ -80,7 +80,7 @@ def to_mapping(strategies: Registry = STRATEGIES) -> dict[str, Any]:
 
 
 def from_mapping(mapping: Mapping[str, Any]) -> dict[str, Strategy[Any, Any]]:
-    """Build strategies for guided use from a mapping, and return the strategies by name.
+    """Build strategies from a mapping, for guided use. Return the strategies by name.
 
     Args:
         mapping: Data as `to_mapping` returns it. If `strategyStages` is missing, `stageTransitions` orders the stages.

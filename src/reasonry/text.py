@@ -78,7 +78,7 @@ def strip_blank_lines(text: str) -> str:
 
 
 def show_value(value: Any) -> str:
-    """Format a value for an error message. The result is short and valid Unicode, and its cost is bounded."""
+    """Format a value for an error message. The result is short and valid Unicode. A large value takes no longer."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -185,12 +185,12 @@ _WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 @lru_cache(maxsize=1_000)
 def plain_name(key: str) -> str:
-    """Normalise a name, so that `Step-Back Question` and `step_back_question` are equal."""
+    """Normalize a name, so that `Step-Back Question` and `step_back_question` are equal."""
     return re.sub(r"[\W_]+", "", key.casefold())
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
-    """Return the object whose name matches the spelling `written`. If none or several match, return None."""
+    """Find an object by a name that a user or model wrote. If no object or several objects match, return None."""
     if written in named:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
@@ -204,7 +204,7 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
 
 
 def find_name(written: str, names: Iterable[str]) -> str | None:
-    """Return the name that matches the spelling `written`. If none or several match, return None."""
+    """Find a known name by the name that a user or model wrote. If no name or several names match, return None."""
     return find_named(written, {name: name for name in names})
 
 

@@ -162,7 +162,7 @@ def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:
 
 
 def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeMachine, list[Directive]]:
-    """Return the machine updated from a snapshot, and the directive for the pending call, if any."""
+    """Update the machine from a snapshot. Return the new machine and the directive for the pending call, if any."""
     asked = next(iter(engine.wanted_effects(snapshot)), None)
     replies = [reply.text for reply in asked.replies] if asked else []
     state: State = snapshot.state

@@ -119,7 +119,7 @@ class AllowList(Struct, frozen=True):
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
-        """Look up `names` in the operator's list of tools or documents. Return the listed values.
+        """For each name, return the tool or document that the operator lists under this name.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.

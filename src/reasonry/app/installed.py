@@ -64,7 +64,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Export a strategy in each form, read each export again, and yield the strategies."""
+    """Export a strategy in each form. Read each export, and yield the strategy that it contains."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):

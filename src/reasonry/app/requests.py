@@ -58,7 +58,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     coached: bool = False
 
     def __post_init__(self) -> None:
-        """Before any lookup, check the types of `options` and `session`, or raise UsageError."""
+        """Raise UsageError if `options` is not a mapping, or if `session` is neither text nor None."""
         for name, kind in (("options", Mapping), ("session", str | None)):
             if not isinstance(value := getattr(self, name), kind):
                 wanted = "text" if name == "session" else "a mapping"

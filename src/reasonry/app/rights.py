@@ -105,7 +105,7 @@ class ListedRights(Rights):
         return admitted if takes_model else replace(admitted, model=None)
 
     async def _check_models(self, source: Run | RecordedRun, *, takes_model: bool) -> None:
-        """Raise `UsageError` if the run continues with a recorded model that is not listed."""
+        """Raise `UsageError` if the run would continue with a recorded model that the operator does not list."""
         recorded = source.participants
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:

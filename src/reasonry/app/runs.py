@@ -100,7 +100,7 @@ async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget
 
 
 async def delete_run(app: App, run_id: str) -> dict[str, Any]:
-    """Delete an ended run and the session of its thoughts, or raise ConflictError."""
+    """Delete an ended run and the session of its thoughts. If the run is active, raise ConflictError."""
     row = await app.store.run(run_id)
     if row.status == "active":
         raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)

@@ -216,7 +216,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask a question, and return (state, reply) or, after a fallback to the best answer, (new state, None).
+        """Ask a question. Return (state, reply), or (new state, None) after a fallback to the best answer.
 
         Args:
             best: The strategy's result so far, if it is an answer. It is used if no reply is readable.
@@ -365,7 +365,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def without_number(step: str) -> str:
-    """Remove the number that the author gave a step, as in `Step 1: …`."""
+    """Remove the number at the beginning of a step, such as `Step 1:`."""
     return _NUMBERED.sub("", step.strip()) or step
 
 
@@ -376,7 +376,7 @@ def read_calculation(
     read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
     work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
-    """Read the latest reply. The first reply with false equations is refused, unless it is the last try.
+    """Read the latest reply. Refuse the first reply with false equations if another try is left.
 
     Args:
         read: A function that reads the latest of several replies as data.
@@ -396,7 +396,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer and its reasoning. The first reply with a false equation is refused, unless it is the last try."""
+    """Read an answer and its reasoning. Refuse the first reply with a false equation if another try is left."""
     read = partial(read_form, form=ReasonedAnswer)
     return read_calculation(state.problem, ask, texts, read, lambda reply: reply.reasoning)
 

@@ -235,7 +235,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:
-    """Return a warning if some questions, but too few, got a reply. Otherwise, return ""."""
+    """Return a warning if too few questions got a reply. If enough got a reply, or none did, return ""."""
     if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
         return ""
     alone = ": this is one model's answer" if replied == 1 else ""

@@ -213,7 +213,7 @@ def _names(plan: Sequence[PlanStep]) -> list[str]:
 
 
 def _name(step: PlanStep) -> str:
-    """Return the words of a step's description in lower case, which identify the step."""
+    """Return the name of a step: the words of the step's description in lower case."""
     return " ".join(re.findall(r"\w+", step.description.casefold())) or step.description.strip()
 
 

@@ -177,7 +177,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
-        """Return the open questions of the level, the winner over each loser, and the losers from best to worst."""
+        """Return the level's open questions, the winner that beat each loser, and the losers from best to worst."""
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)

@@ -73,7 +73,7 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return the report of a comparison so far and its active runs as one document, or raise NotFoundError."""
+    """Return a document with a comparison's current report and active runs, or raise NotFoundError."""
     report = await TrialTable(app.store, id).read()
     missing = {key: place for place, key in report.places.items() if place not in report.found}
     active = await app.store.runs(limit=_PAGE, status="active") if missing else []

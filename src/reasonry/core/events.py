@@ -116,7 +116,7 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
-    """The run was stopped from outside. `reason` is a limit (`max_calls`, …), `cancelled` or `poisoned`."""
+    """The run was stopped from outside. `reason` is, for example, `max_calls`, `cancelled` or `poisoned`."""
 
     reason: str
     detail: str = ""

@@ -106,7 +106,7 @@ Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return a reader that repeats `reading`, or raises `strategy_changed` if the stage rejects the recorded value."""
+    """Return a reader that repeats `reading`. If the stage rejects its value, the reader raises `strategy_changed`."""
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
         kind = stage.value_type

@@ -174,7 +174,7 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens each reply may use. The question may use the `own_tokens` that it has reserved.
+        """Return how many tokens each reply may use. `own_tokens` are already reserved for the question.
 
         Until a prompt was measured, `unmeasured` real tokens are assumed for each estimated token of a prompt.
         """

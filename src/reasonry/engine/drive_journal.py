@@ -61,7 +61,7 @@ class DriveJournal:
             self.watch.stepped(self.run, step)
 
     async def fold_news(self) -> None:
-        """Fold the commands that other processes have added, and record the calls in flight under the new limits."""
+        """Fold the commands that other processes have added. If there are any, also record the calls in flight."""
         async with self.writing:
             if await self._take_commands():
                 await self._write(self.effects.count_calls(self.effects.calls.sent))
@@ -72,7 +72,7 @@ class DriveJournal:
             await self._write(self.effects.count_calls(self.effects.calls.sent))
 
     async def write(self, entries: Sequence[Entry]) -> list[Step]:
-        """Fold and write entries. Return the steps of the run to which they led."""
+        """Fold and write entries. Return the resulting steps of the run."""
         async with self.writing:
             return await self._write(entries)
 
@@ -96,7 +96,7 @@ class DriveJournal:
                 await self._write([CallIntended(effect_id, refused=True)])
 
     async def _take_commands(self) -> bool:
-        """Fold the entries that other processes have added. Return whether these are commands that change the terms."""
+        """Fold other processes' new entries. Return True if there are any and all of them are `TermsChanged`."""
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, TermsChanged) for entry in came):
             return False

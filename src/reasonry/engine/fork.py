@@ -65,7 +65,7 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold a fork's copied events into `run`. Return all entries. If the run ends before the last event, resume it."""
+    """Fold a fork's copied events into `run`. If the run ends before the last event, resume it. Return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

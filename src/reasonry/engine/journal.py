@@ -36,7 +36,7 @@ CALLER = "caller"
 
 
 class ParticipantNames(Struct, frozen=True, omit_defaults=True):
-    """The names of a run's participants and the prices of its models, in the notation of user input."""
+    """The names of a run's participants and the prices of its models, written as the user enters them."""
 
     model: str = ""
     judge_model: str | None = None

@@ -148,7 +148,7 @@ class Gate:
                     await self._changed.wait()
 
     def check(self, call: object) -> None:
-        """Check that a call may still go out after it has waited for other limits, or raise GateClosed."""
+        """Raise GateClosed if the gate has closed while a call waited for other limits."""
         if self._room is not None and not (call in self._out and time.monotonic() >= self._opens_s):
             raise GateClosed
 

@@ -85,7 +85,7 @@ def settle_fields(
 
 
 def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> list[Field]:
-    """Return the fields of stages, without the names that have different schemas in several stages."""
+    """Return the fields of stages. Leave out each name that has different schemas in different stages."""
     by_name: dict[str, list[Field]] = {}
     for field in chain.from_iterable(stage.fields for stage in stages):
         by_name.setdefault(field.name, []).append(field)

@@ -221,7 +221,7 @@ Search = Iterable[tuple[str | None, int | None]]
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Yield (`branch`, None), then each ancestor with the number of its last thought on the way to `branch`.
+    """Yield (`branch`, None), then each ancestor with the number of the thought where the path to `branch` leaves it.
 
     Args:
         line: The state of the branch, if `head` does not have the branch yet.

@@ -362,7 +362,7 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether the new thought belongs to the latest thought's branch. The call names stages, but no line.
+        """Whether a new thought that names stages, but no line, belongs to the latest thought's branch.
 
         The number of the thought must be the branch's next number, or the main line must not have a shorter path to the
         stages. Also, a stage on the path may compare branches only if it has a field `score` and so values its branch.
@@ -428,7 +428,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return {"instead": CHANGES} with the first changes of arguments that `place` accepts, or else {}."""
+        """Return {"instead": CHANGES} with the first of `ways` that makes the call valid. If none does, return {}."""
         for changes in () if self.is_trial else ways:
             call = replace(self.call, **changes)
             with suppress(UsageError):

@@ -65,7 +65,7 @@ class Thinker:
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session id that a call names, or None. From thought 2 on, `begun_for` replaces an unknown id."""
+        """Return the session id that a call names, or None. After thought 1, `begun_for` may replace the id."""
         named = call.session_id
         if named is None:
             return None

@@ -117,7 +117,7 @@ class StoredSessions:
         return text
 
     async def row(self, text: str) -> SessionRow:
-        """Return the session that `find_id` finds, or raise NotFoundError. This does not count as use."""
+        """Return the session that `find_id` finds, or raise NotFoundError. This is not a use of the session."""
         if self.deletes_expired:
             await self.sweep(now=True)
         return await self.store.session(await self.find_id(text))

@@ -79,7 +79,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     history: int | None
 
     def decide(self, view: SessionView) -> SessionChange:
-        """Add the thought to an existing or new session, or raise UsageError."""
+        """Add the thought to an existing session or to a new one. If the call is not acceptable, raise UsageError."""
         there = None if view.row is None else KnownSession(view.row, view, self._is_gone(view.row))
         choice = self.choose_session(there, list(self._candidates(view)))
         try:
@@ -215,7 +215,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether this reply asks about open points and mistakes: only once, when the session may end soon."""
+    """Whether to ask about open points and mistakes now: the session may end soon, and no reply has asked before."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False

@@ -42,7 +42,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 class Provider(Struct, frozen=True):
-    """A provider whose default model is chosen if the provider's key is set.
+    """A provider, and the default model to use if the provider's key is set.
 
     Args:
         keys: Environment variables for the key. One of them is enough.
@@ -213,9 +213,9 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Raise UsageError if only a run's record names the model, and the model would run a program or get the API key.
+    """Refuse a program, or a server that would get the API key, unless the operator named it.
 
-    Other users can write records.
+    The name `spec` comes from a run's record, and other users can write records.
     """
     if kind == "command" and spec not in keyed_by:
         raise UsageError(

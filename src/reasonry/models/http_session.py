@@ -221,7 +221,7 @@ class EventLines:
         """How many bytes of an unfinished line have arrived."""
 
     def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of each event that `piece` completes."""
+        """Add a piece of the stream. Return the data of each event that is now complete."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which is ignored.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
@@ -278,7 +278,7 @@ _depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
 
 
 def enter_nested(header: str | None) -> None:
-    """Store how many servers the current request has passed through, for `nesting_header`.
+    """Store how many servers the current request has passed through. `nesting_header` reads the number.
 
     Raises:
         UsageError: The request has passed through too many servers.

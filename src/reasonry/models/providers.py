@@ -1,4 +1,4 @@
-"""Models of the providers that pydantic-ai knows, called only through its `direct` functions and `Model` classes.
+"""Models of the providers that pydantic-ai knows. Requests are sent by the functions of `pydantic_ai.direct`.
 
 The providers' SDKs send each request once and do not retry. They use an httpx2 client with the limits and rules of
 `http_session`.

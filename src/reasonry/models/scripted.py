@@ -43,7 +43,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 class LineUsage(Struct, frozen=True, forbid_unknown_fields=True):
-    """The usage that a line of a script states for its reply."""
+    """The usage of a scripted reply."""
 
     calls: Count = 1
     input_tokens: Count = 0
@@ -217,7 +217,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
-    """A line of a recorded table other than an answer; see `compare.recorded_table`."""
+    """Any line of a recorded table except a `Recording`; see `compare.recorded_table`."""
 
     part: dict[str, msgspec.Raw]
     seal: str = ""
@@ -320,7 +320,7 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Count a resumed run's answered questions by stage, so that `left_over` leaves out their lines."""
+        """Count the answered questions of each stage in a resumed run. `left_over` omits as many lines of the stage."""
         self._earlier = Counter(stage for stage, answered in asked if answered)
 
     @property

@@ -193,7 +193,7 @@ def _digits(text: str, continental: bool) -> str | None:
 
 
 def _agrees(left: Term, right: Term) -> bool:
-    """Whether two sides are equal. If a side is a plain number, its last digit may be off by less than one."""
+    """Whether two sides are equal. A plain number may be off by less than one unit in its last digit."""
     numbers = [term for term in (left, right) if term.left is None]
     digit = max([Fraction(1, 10**term.decimals) for term in numbers], default=0)
     first, second = ((term.value, term.value) if term in numbers else _bounds(term) for term in (left, right))

@@ -106,7 +106,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether `part`, whose value equals the value of `term`, may be used in place of `term`."""
+        """Whether `part` may replace `term`. Both must have the same value."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1

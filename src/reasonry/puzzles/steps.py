@@ -73,7 +73,7 @@ def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
 
 
 def final_expression(puzzle: Puzzle, position: Position) -> str | None:
-    """Return a solved puzzle as an equation, such as `(10 - 4) * (13 - 9) = 24`. If it is unsolved, return None."""
+    """Return the solution, such as `(10 - 4) * (13 - 9) = 24`. If the position is not solved, return None."""
     if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
     return position.left[0].equation
@@ -117,7 +117,7 @@ def _balance(side: str) -> str:
 
 
 def _move(position: Position, sides: list[str]) -> Position:
-    """Apply an equation to a position, in its first legal reading. If no reading is legal, record a fault."""
+    """Apply the first legal reading of an equation to a position. If all readings are illegal, record a fault."""
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -157,7 +157,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Build the first term that the numbers left allow. Return the position after this step, or None and a fault."""
+    """Build the first possible term from the remaining numbers. Return the new position, or None and a fault."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -174,7 +174,7 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether `term` repeats `made`: both have the same value, and either the same two parts or the same numbers."""
+    """Whether two terms have the same value, and use the same numbers or join the same two numbers last."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 

@@ -60,7 +60,7 @@ async def drive_run(
     queue: str = "",
     carrier: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done, or raise Later. `carrier` is the trace context that came with the job."""
+    """Drive a job's run. If the job must be tried again, raise `Later`. `carrier` is the trace context of the job."""
     facts = {
         "messaging.system": "procrastinate",
         "messaging.destination.name": queue,
@@ -254,7 +254,7 @@ def read_queues(text: str) -> tuple[str, ...]:
 
 
 def postgres_store(store: object, command: str = "this") -> PostgresStore:
-    """Return `store` if it is a PostgreSQL store, or raise a UsageError that says that `command` needs one."""
+    """Return `store` if it is a PostgreSQL store. Otherwise, raise UsageError. The message begins with `command`."""
     if isinstance(store, PostgresStore):
         return store
     raise UsageError(

@@ -112,7 +112,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Unwrap an object with a key in `names` from lists and objects with one entry. Return other values unchanged."""
+    """Remove the one-entry lists and objects around an object with a key in `names`. Return other values unchanged."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:

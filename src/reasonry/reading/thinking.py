@@ -137,7 +137,7 @@ _MAX_PLACEHOLDER: Final = 320
 
 
 def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark: str = "") -> str | None:
-    """Look for an echo of the question in the texts of a reply. Return the first such text, or None.
+    """Return the first echo of the question among the texts of a reply, or None.
 
     Args:
         value: The reading of the reply, as plain data.

@@ -91,7 +91,7 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
 
 
 def find_file(store: object) -> Path | None:
-    """Return the file of a store, or raise UsageError if it is missing. None for a store without a file."""
+    """Return the file of a store, or None if the store does not use one. If the file is missing, raise UsageError."""
     path = getattr(store, "path", None)
     if path is not None and not path.exists():
         raise UsageError(f"there is no store {path}", path=str(path))

@@ -67,7 +67,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy an undamaged store to a temporary file, or raise StoreError. Yield the file's path and the findings."""
+    """Copy a store to a draft file. Yield the file's path and the findings. If there is damage, raise StoreError."""
     with draft_of(to) as draft:
         stop = threading.Event()
         try:

@@ -128,7 +128,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. If there is none, report the missing mark, or `fault` if the reply has JSON."""
+    """Read the marked solution. If there is none, return `fault` for a reply with JSON, otherwise a new error."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -139,7 +139,7 @@ def _read_solution(
 
 
 def think(s: State) -> Body:
-    """Ask for thought t_i and plan p_i: (t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while more thoughts are needed."""
+    """Ask for thought t_i and plan p_i: (t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Repeat while thoughts are needed."""
     task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     if not s.is_over and not s.thoughts[-1].next_thought_needed:
@@ -224,7 +224,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
 
 
 def _solution(state: State) -> str:
-    """Return the result of the plan's conclusion. If there is no result, return the text of the latest thought."""
+    """Return the result of the finished conclusion step. If there is no result, return the latest thought's text."""
     end = rules.conclusion(state.plan)
     result = (end.result or "").strip() if end is not None and end.is_done else ""
     return result or state.thoughts[-1].current_thinking.strip()

@@ -341,7 +341,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Confirm a claim from a thought that was run. Settle other claims by arithmetic or the verifier, if possible."""
+    """Confirm a claim if its thought is marked as run. Otherwise, arithmetic or the verifier may settle the claim."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)

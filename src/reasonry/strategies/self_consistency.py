@@ -128,7 +128,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes for each answer, most votes first. With the option `weigh`, the most weight comes first."""
+        """The votes for each answer, most votes first. The option `weigh` sorts the votes by weight instead."""
         valid, merged = self.valid, dict[int, Vote]()
         owners = {number: place for place, group in enumerate(self.groups or ()) for number in group}
         for place, vote in enumerate(self.by_rule):
@@ -269,7 +269,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a reply: a path with a marked answer or, from the judge, the groups of equal answers."""
+    """Read a path with a marked answer, or read the judge's groups of equal answers."""
     if ask.facts["kind"] == "group":
         grouping = read_groups(s, ask, texts)
         return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])

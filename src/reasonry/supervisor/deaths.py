@@ -16,7 +16,7 @@ the run. If processes keep dying nevertheless, the cause is not the run."""
 
 @contextmanager
 def register_retry(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
-    """Register the retry of a run whose processes died. A run's last retry excludes all other retries in the process.
+    """Register the retry of a run whose processes died. During a run's last retry, this process retries no other run.
 
     Args:
         driven: The death counts of the runs with deaths that this process drives now.

@@ -98,7 +98,7 @@ class _MaskedStream:
 
 @contextmanager
 def masked_output(environ: Mapping[str, str]) -> Generator[None]:
-    """Mask API keys and passwords in everything that is printed inside the context."""
+    """Mask API keys and passwords in everything that is printed inside the `with` block."""
     SECRETS.keep_environment(environ)
     output: Any = _MaskedStream(sys.stdout)
     errors: Any = _MaskedStream(sys.stderr)

@@ -61,7 +61,7 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return blocks with the answer. If there is no answer, say how the run ended, and add any best answer so far."""
+    """Return blocks with the answer. If there is no answer, show how the run ended and any best answer so far."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
     blocks: list[Block] = [Heading("Answer"), Prose(text)]

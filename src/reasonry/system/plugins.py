@@ -95,7 +95,7 @@ class Plugins:
         return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Load the plugin of a spec `PACKAGE/NAME:TEXT` and call it with `TEXT`, or raise UsageError as in `load`.
+        """Load the plugin of a spec `PACKAGE/NAME:TEXT`, and call the plugin with `TEXT`. The errors are as in `load`.
 
         Args:
             wrap: Converts the plugin's object. The result gets the spec as its `name`. If `wrap` raises, opening fails.
@@ -151,7 +151,7 @@ def _find_points() -> Iterator[tuple[str, metadata.EntryPoint]]:
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return a plugin's callable, which takes the text after `PACKAGE/NAME:`, or raise UsageError."""
+    """Return a plugin's callable, or raise UsageError. The callable takes the text after `PACKAGE/NAME:`."""
     if not callable(value):
         raise UsageError(f"it must be a callable that takes a text, not {type(value).__name__}")
     return value

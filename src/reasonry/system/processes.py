@@ -58,7 +58,7 @@ def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> l
 
 
 def split_command(text: str, option: str = "model") -> list[str]:
-    """Split a command into words, with the program's path first, or raise UsageError."""
+    """Split a command into words. Replace the first word with the program's path, or raise UsageError."""
     words = split_words(text, option)
     program = shutil.which(words[0]) if words else None
     if program is None:

@@ -104,7 +104,7 @@ class CommandVerifier:
                              option="verifier")  # fmt: skip
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a final answer, or raise SandboxError. The verdict on an intermediate step is `unknown`."""
+        """Check a final answer. If the sandbox fails, raise SandboxError. On an intermediate step, return `unknown`."""
         if not claim.final or not claim.path:
             return Verified("unknown", "only final answers are given to the command")
         answer, output = claim.path[-1], Output(MAX_OUTPUT_BYTES)

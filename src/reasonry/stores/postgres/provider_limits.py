@@ -58,7 +58,7 @@ class ProviderLimits:
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Store new limits. Where the active workers have a different limit, return the workers' limit."""
+        """Store new limits. If the active workers have a different limit for a provider, return the lower limit."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -110,7 +110,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Store the lower of a new limit and the active workers' limit. Return the workers' limit if the limits differ."""
+    """Store the lower of a new limit and the active workers' limit. If these limits differ, return the lower limit."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):

@@ -58,7 +58,7 @@ _BESIDE = lazy_pattern(
 
 
 def decide(s: State) -> Body:
-    """Start another iteration, or stop. The model is not asked if the decision is already settled."""
+    """Start another iteration, or stop. If the decision is already settled, do not ask the model."""
     if s.ended is not None:
         return _close(s)
     minimum, maximum = s.options.iterations
@@ -92,7 +92,7 @@ def _close(state: State, *thoughts: Thought) -> Move:
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
-    """Format the decision after an iteration for the analysis history."""
+    """Format the decision after an iteration as an entry of the analysis history."""
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,
@@ -178,7 +178,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """Reduce the answer to one allowed value, Focus(answer). Then verify the value."""
+    """Reduce the answer to one allowed value: value ← Focus(answer). Then verify the value."""
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -229,7 +229,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Spend the only question left on the focused value, if one is wanted, otherwise on the synthesis."""
+    """Use the last question to ask for the focused value if one is wanted, otherwise for the synthesis."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -242,7 +242,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Join the accepted results into one text. None if there are none."""
+    """Join the accepted results into one text. If no result is accepted, return None."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )

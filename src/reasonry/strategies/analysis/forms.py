@@ -37,7 +37,7 @@ class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def suggested_tasks(self) -> str:
-        """The fewest and the most tasks of a plan at this level, as text: `2-3`."""
+        """The minimum and maximum number of tasks in a plan at this level, as text: `2-3`."""
         return "{}-{}".format(*TASKS[self.complexity_level])
 
 

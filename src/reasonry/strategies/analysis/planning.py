@@ -91,7 +91,7 @@ def documents_shown(state: State) -> str:
 
 
 def size_up(s: State) -> Body:
-    """Ask how complex query q is, in view of history H: (level, dimensions, order) ← Complexity(q, H, setbacks)."""
+    """Ask for the complexity of query q, given history H: (level, dimensions, order) ← Complexity(q, H, setbacks)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
     (answer,) = yield request(s, s.question("complexity", COMPLEXITY, *material), give_failures=True)
     if isinstance(answer, Reply):
@@ -205,7 +205,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
 
 
 def _task_counts(state: State) -> tuple[int, int]:
-    """Return the fewest and the most tasks of a plan for the query's level, or (2, 6) if the level is unknown."""
+    """Return the minimum and maximum number of tasks in a plan. If the query's level is unknown, return (2, 6)."""
     return TASKS[state.now.complexity.complexity_level] if state.now.complexity else (2, 6)
 
 

@@ -110,7 +110,7 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """The fewest and the most iterations. A value that the user set replaces the value of the mode."""
+        """The minimum and maximum number of iterations. A value set by the user replaces the mode's default."""
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum

@@ -88,7 +88,7 @@ A reply with a program never has a verdict, because the result is known only aft
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Move from the stage `here` to the stage that tasks need next. If no task is left, leave stage 4."""
+    """Go to the stage where the open tasks continue. If no task is open, leave stage 4. `here` is the current stage."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}

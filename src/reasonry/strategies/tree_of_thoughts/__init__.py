@@ -138,7 +138,7 @@ def evaluate(s: State) -> Body:
 
 
 def _verify(s: State) -> Generator[Request, Any, tuple[State, Failed | None]]:
-    """Prune the refuted thoughts. A proved thought ends the search; otherwise, return the first failure, if any."""
+    """Prune refuted thoughts. If a thought is proved, end the search. Otherwise, return the first failure, if any."""
     paths = [(child, s.texts(child.parent or ROOT)) for child in s.fresh] if s.options.verify else []
     claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in paths]
     verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()

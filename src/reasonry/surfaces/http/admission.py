@@ -59,7 +59,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
-    """Check that no page of another site sent a request, or raise ReasonryError (`forbidden_origin`)."""
+    """Raise ReasonryError (`forbidden_origin`) if a page of another site sent a request."""
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None:
         scheme, _, place = origin.lower().partition("://")
@@ -129,7 +129,7 @@ class Admission:
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
     def admit(self, scope: Any) -> Headers:
-        """Accept a request, store its principal in the scope, and return its headers, or raise ReasonryError."""
+        """Raise ReasonryError if a request is refused. Otherwise, store its principal and return its headers."""
         settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
         if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
             raise TooLargeError("the headers are too long", code="headers_too_large", limit=MAX_HEAD_BYTES)

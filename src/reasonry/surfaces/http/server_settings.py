@@ -129,7 +129,7 @@ def read_host(text: str) -> str | None:
 
 
 def read_allowed_hosts(text: str) -> frozenset[str]:
-    """Read host names without ports, separated by commas, or raise UsageError."""
+    """Read comma-separated host names. If an entry is not a host name without a port, raise UsageError."""
     hosts = [entry.lower() for entry in _entries(text)]
     for host in hosts:
         if read_host(host) != host:
@@ -140,7 +140,7 @@ def read_allowed_hosts(text: str) -> frozenset[str]:
 
 
 def read_usd_a_day(text: str) -> dict[str, float]:
-    """Read comma-separated daily limits (`PRINCIPAL=USD`, or `USD` for all other principals), or raise UsageError."""
+    """Read comma-separated limits: `PRINCIPAL=USD`, or `USD` for all others. If an entry is wrong, raise UsageError."""
     limits: dict[str, float] = {}
     for entry in _entries(text):
         name, _, number = (part.strip() for part in entry.rpartition("="))

@@ -75,7 +75,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`. A page's address appears under two keys, one for older clients."""
+        """Return the entry in `tools/list`. The address of the tool's page is under two keys, one for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,

@@ -55,7 +55,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _find_run(app: App, found_id: str) -> str | None:
-    """Return the id of a run, or of the run that wrote a session. None for a session that no run wrote."""
+    """Convert the id of a run or session to the id of the run. If no run wrote the session, return None."""
     with contextlib.suppress(NotFoundError):
         return (await app.store.run(found_id)).run_id
     try:

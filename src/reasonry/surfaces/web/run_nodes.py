@@ -184,7 +184,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes in a result document. The vote for the run's answer leads. Without it, the first vote leads."""
+    """Return the votes in a result document. The vote for the run's answer leads, or else the first vote."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     voters = [draft for draft in _drafts_of(document) or () if not draft.get("improves")]
@@ -284,7 +284,7 @@ def add_thoughts(
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return the id of the node that a thought's member `seq` refers to. Without it, use the member `number`."""
+        """Return the id of the node that a thought names in the member `seq` or, if `seq` is missing, in `number`."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 

@@ -192,7 +192,7 @@ class _Maker:
         return self.nodes[about or self.root]
 
     def show_reason(self) -> PageWhy | None:
-        """Return the reason for the result, and add the numbers of the named thoughts to the labels of their nodes."""
+        """Return the reason for the result. If the reason names thoughts, add their numbers to the node labels."""
         why = self.reason
         if why is None:
             return None

@@ -89,7 +89,7 @@ class CallId(NamedTuple):
 
 
 def read_call_id(text: str, field: str) -> CallId:
-    """Read a call id that has the form of this server's ids, or raise UsageError."""
+    """Read a call id. If the id does not have the form of this server's ids, raise UsageError."""
     found = _CALL.fullmatch(text)
     if found is None:
         raise unknown_call(text, field)
