@@ -93,7 +93,7 @@ def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> list[Field]:
 
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
-    """Add arguments that are fields to `data`. Return a sentence about each other argument."""
+    """Add the arguments that name fields of a stage to `data`. Return a sentence about each other argument."""
     unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)

@@ -158,7 +158,7 @@ class StoredSessions:
     async def thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return at most `count` thoughts whose `seq` is above `after`. This does not count as use."""
+        """Return at most `count` thoughts whose `seq` is above `after`. This is not a use of the session."""
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = list[ThoughtRow]()
@@ -168,7 +168,7 @@ class StoredSessions:
         return rows
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record verdicts on claims, for the session's next reply. This does not count as use.
+        """Record verdicts on claims, for the session's next reply. This is not a use of the session.
 
         Raises:
             NotFoundError: The session does not exist.

@@ -205,7 +205,7 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 class ReplyChoice(Struct):
-    """A choice of a reply, assembled piece by piece. A reply has one choice for each requested sample."""
+    """One `choice` of a reply, assembled piece by piece. A reply has a `choice` for each requested sample."""
 
     pieces: list[str] = []
     refusals: list[str] = []

@@ -130,7 +130,7 @@ def options_in(problem: str) -> dict[str, str]:
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """If an answer names an option, return the key of the option's letter. Otherwise, return the answer's own `key`."""
+    """If the answer `key` names an option, return the option's letter as a key. Otherwise, return `key`."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)

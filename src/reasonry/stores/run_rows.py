@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def has_last(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `last` is at most `after`, or `lines` contains the line at `last` with the same digest."""
+        """Whether `lines`, which begin after the position `after`, contain the last noted line. True if it comes earlier."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 

@@ -167,7 +167,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether several of the caller's candidates can still win, and the comparison ended without any ratings."""
+        """Whether the comparison of the caller's candidates ended without ratings, so that no candidate leads."""
         is_over = bool(self.ranking) or self.options.judge == "off"
         is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
         return is_over and is_open and not any(verdict.ratings for verdict in self.verdicts)

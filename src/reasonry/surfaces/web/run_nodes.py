@@ -184,7 +184,7 @@ def _why_uncounted(draft: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes in a result document. The vote for the run's answer leads, or else the first vote."""
+    """Return the votes in a result document. Mark the vote for the run's answer, or else the first vote, as leading."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     voters = [draft for draft in _drafts_of(document) or () if not draft.get("improves")]
