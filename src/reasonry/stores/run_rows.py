@@ -62,7 +62,7 @@ class _Stored(NamedTuple):
     """The digest of the last noted line."""
 
     def has_last(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether `lines`, which begin after the position `after`, contain the last noted line. True if it comes earlier."""
+        """Whether no line is lost: the last noted line is in `lines`, or its position is at most `after`."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
