@@ -119,6 +119,15 @@ def test_json_that_is_no_table_is_an_error_that_names_the_file(text: str, why: s
     assert "m.json" in error.value.message
 
 
+def test_a_folder_with_python_files_alone_is_an_error_that_names_the_way(tmp_path: Path) -> None:
+    assert read_strategies(str(tmp_path), STRATEGIES) == STRATEGIES
+    (tmp_path / "mine.py").write_text("", "utf-8")
+    with pytest.raises(UsageError, match="install a strategy in Python as a plugin"):
+        read_strategies(str(tmp_path), STRATEGIES)
+    (tmp_path / "mine.toml").write_text(GOOD, "utf-8")
+    assert "code_review" in read_strategies(str(tmp_path), STRATEGIES)
+
+
 TWO_STAGES = "stages = [{name = 'one', to = ['two']}, {name = 'two'}]"
 REVIEW = {"reading": ["faults", "verdict"], "faults": ["faults", "verdict"], "verdict": []}
 

@@ -37,13 +37,16 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
     A strategy that equals a strategy in the registry is skipped, since an exported mapping contains all strategies.
 
     Raises:
-        UsageError: There is no such folder, a file is unreadable, or a name is already used.
+        UsageError: There is no such folder, it has only Python files, a file is unreadable, or a name is already used.
     """
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
-    known = registry
-    for file in sorted((*path.glob("*.toml"), *path.glob("*.json"))):
+    known, tables = registry, sorted((*path.glob("*.toml"), *path.glob("*.json")))
+    if not tables and any(path.glob("*.py")):
+        why = f"{folder!r} has no TOML or JSON table; install a strategy in Python as a plugin (docs/plugins.md)"
+        raise UsageError(why, option="strategies_dir")
+    for file in tables:
         try:
             data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
             found = read_tables(data.decode("utf-8-sig"), str(file))
