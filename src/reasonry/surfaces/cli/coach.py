@@ -147,5 +147,8 @@ def _print_status(document: dict[str, Any]) -> None:
         ids = [question["id"] for question in questions[:3]]
         listed = ", ".join(f'"{name}": {"[ANSWER, …]" if "," in name else "ANSWER"}' for name in ids)
         print_note(f"answer with: {command} '{{{listed}{', …' if len(questions) > 3 else ''}}}'")
+    if questions and (members := questions[0].get("answer_schema", {}).get("properties")):
+        data = ", ".join(f'"{name}": …' for name in members)
+        print_note(f"an ANSWER is text, or data such as {{{data}}}")
     if "note" in document:
         print_note(document["note"])
