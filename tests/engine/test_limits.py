@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +346,38 @@ async def test_a_first_call_that_waits_for_its_rate_counts_only_once_it_goes_out
             await driving
         used.append((await engine.result(accepted.run_id)).usage.calls)
     assert (used, model.calls) == ([1, 0], 1)
+
+
+class SlowToIntend(MemoryStore):
+    """Is in the middle of recording a call while `held` is not set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.held = asyncio.Event(), asyncio.Event()
+        self.held.set()
+
+    async def append(self, run_id: str, lines: Sequence[Line], *args: Any, **named: Any) -> None:
+        if b'["sent"' in lines[0].body and not self.held.is_set():
+            self.reached.set()
+            await self.held.wait()
+        await super().append(run_id, lines, *args, **named)
+
+
+@pytest.mark.parametrize("drains", [False, True])
+async def test_a_call_that_was_recorded_but_cut_off_before_it_went_out_does_not_count(drains: bool) -> None:
+    store, model = SlowToIntend(), CountingModel()
+    engine, control = Engine(store, STRATEGIES), Control()
+    run_id = await accept(engine, order(LOOP, LOOP.options(steps=3), Budget(calls=3)))
+    store.held.clear()
+    async with engine.open(run_id) as opened:
+        driving = asyncio.create_task(drive_run(opened, Performers(model), control=control))
+        await store.reached.wait()
+        control.drain(cut=True) if drains else control.cancel("enough")
+        await asyncio.sleep(0)
+        store.held.set()
+        assert (await driving).usage.calls == model.calls == 0
+    resumed = await resume(engine, run_id, Performers(model))
+    assert (resumed.usage.calls, model.calls, resumed.status) == (3, 3, "done")
 
 
 class OneByOne(CountingModel):

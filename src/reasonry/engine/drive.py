@@ -221,8 +221,7 @@ class Drive:
 
     async def _leave(self) -> None:
         """End the drive but not the run. Cut off effects in flight and count their calls."""
-        await self.effects.drop()
-        await self.journal.write_unwritten()
+        await self.journal.drop_effects()
         if self.run.snapshot.status == "active":
             await self.journal.write_calls()
 
@@ -242,8 +241,7 @@ class Drive:
         is_late = bool(asks) and self._seconds_left(reserve_s=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
             return False
-        await self.effects.drop()
-        await self.journal.write_unwritten()
+        await self.journal.drop_effects()
         # After the last events, closing may need a smaller reserve, so that another call is possible after all.
         is_due = reached.reason != "max_calls" or refuse_call(self.run) is not None
         if self.run.snapshot.status == "active" and is_due:
@@ -275,8 +273,7 @@ class Drive:
             self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _stop(self, reason: str, detail: str) -> None:
-        await self.effects.drop()
-        await self.journal.write_unwritten()
+        await self.journal.drop_effects()
         if self.run.snapshot.status == "active":
             cut = sum(self.calls.in_flight.values(), NOTHING)
             await self.journal.write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])

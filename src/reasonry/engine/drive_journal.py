@@ -60,6 +60,13 @@ class DriveJournal:
         for step in steps:
             self.watch.stepped(self.run, step)
 
+    async def drop_effects(self) -> None:
+        """Cut off the effects in flight. Write the events that arrived, and withdraw the calls that did not go out."""
+        dropped = await self.effects.drop()
+        await self.write_unwritten()
+        if self.run.snapshot.status == "active":
+            await self.write(self.effects.unsent(dropped))
+
     async def fold_news(self) -> None:
         """Fold the commands that other processes have added. If there are any, also record the calls in flight."""
         async with self.writing:

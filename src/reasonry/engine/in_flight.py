@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..core.budget import Refusal
 from ..core.events import NOTHING, Event
@@ -74,11 +74,21 @@ class InFlight:
             for _ in range(number - self.intended[effect_id])
         ]
 
-    async def drop(self) -> None:
-        """Cut off all effects in flight, and keep the answers that have arrived."""
+    async def drop(self) -> list[str]:
+        """Cut off all effects in flight, and keep the answers that arrived. Return the ids of the other effects."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        for task in [task for task in self.tasks if task.cancelled() or task.exception() is not None]:
-            del self.tasks[task]
+        cut = [task for task in self.tasks if task.cancelled() or task.exception() is not None]
+        dropped = [self.tasks.pop(task).id for task in cut]
         self.collect()
+        return dropped
+
+    def unsent(self, dropped: Iterable[str]) -> list[CallIntended]:
+        """Return an entry for each recorded call of the dropped effects that did not go out."""
+        sent = self.calls.sent
+        return [
+            CallIntended(effect_id, refused=True)
+            for effect_id in dropped
+            for _ in range(self.intended[effect_id] - sent.get(effect_id, 0))
+        ]
