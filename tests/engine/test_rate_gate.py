@@ -227,7 +227,7 @@ async def test_a_job_goes_back_to_the_queue(
     passing: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("procrastinate")
-    from reasonry.queues import Later, drive_run
+    from reasonry.queues import Later, perform_job
 
     model = Recovering()
     monkeypatch.setattr("reasonry.models.choose.open_model", lambda *_, **__: model)
@@ -237,11 +237,11 @@ async def test_a_job_goes_back_to_the_queue(
         run_id = (await app.engine.accept(order, job=JobOptions())).run_id
         supervisor = Supervisor(app)
         with pytest.raises(Later, match="no more calls for now"):
-            await drive_run(supervisor, run_id)
+            await perform_job(supervisor, run_id)
         row = await app.store.run(run_id)
         assert (row.status, row.outcome, row.paused) == ("active", None, False)
         assert await app.store.find_driven([run_id]) == set()
         passing.ahead_s = 800.0
-        await drive_run(supervisor, run_id)
+        await perform_job(supervisor, run_id)
         assert (await app.engine.result(run_id)).answer == "7"
         assert model.calls == 2

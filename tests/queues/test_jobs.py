@@ -18,7 +18,7 @@ from reasonry.app.app import App
 from reasonry.engine import journal
 from reasonry.engine.policy import Policy
 from reasonry.errors import StoreError, UsageError
-from reasonry.queues import Later, drive_run, postgres_store
+from reasonry.queues import Later, perform_job, postgres_store
 from reasonry.records import JobOptions
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres import jobs
@@ -134,7 +134,7 @@ async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
         (of_own,) = await accept(app, "offline", 1)
         lines = await app.store.lines(of_newer)
         with pytest.raises(Later) as later:
-            await drive_run(Supervisor(app), of_newer)
+            await perform_job(Supervisor(app), of_newer)
         assert later.value.delay_s == 60
         async with working(app, concurrency=1):
             # It does not hold up what the worker can drive.

@@ -223,7 +223,7 @@ class Drive:
         """End the drive but not the run. Cut off effects in flight and count their calls."""
         await self.journal.drop_effects()
         if self.run.snapshot.status == "active":
-            await self.journal.write_calls()
+            await self.journal.write(self.effects.count_calls(self.calls.sent))
 
     async def _is_closed_by_questions(self) -> bool:
         """Check the limits of a coached run. Return whether a limit closed the run."""

@@ -73,11 +73,6 @@ class DriveJournal:
             if await self._take_commands():
                 await self._write(self.effects.count_calls(self.effects.calls.sent))
 
-    async def write_calls(self) -> None:
-        """Record the calls that went out and are not recorded yet."""
-        async with self.writing:
-            await self._write(self.effects.count_calls(self.effects.calls.sent))
-
     async def write(self, entries: Sequence[Entry]) -> list[Step]:
         """Fold and write entries. Return the resulting steps of the run."""
         async with self.writing:

@@ -181,8 +181,8 @@ class Run:
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
-        as_it_is = {name: getattr(self, name) for name in _COPIED}
-        return Checkpoint(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
+        copied = {name: getattr(self, name) for name in _COPIED}
+        return Checkpoint(self.begun, self.strategy.version, snapshot, self.counts, **copied)
 
     def apply(self, entry: Entry) -> Step | None:
         """Fold an entry, and return the step that results from the entry. None if there is no step."""

@@ -4,6 +4,6 @@ The store writes a run and its job in one transaction. The journal is the truth 
 right to drive the run. So a job does no harm if it arrives twice, too early, or for a run that has ended.
 """
 
-from .worker import DEFAULT_QUEUE, Later, Worker, drive_run, postgres_store, read_queues
+from .worker import DEFAULT_QUEUE, Later, Worker, perform_job, postgres_store, read_queues
 
-__all__ = ["DEFAULT_QUEUE", "Later", "Worker", "drive_run", "postgres_store", "read_queues"]
+__all__ = ["DEFAULT_QUEUE", "Later", "Worker", "perform_job", "postgres_store", "read_queues"]

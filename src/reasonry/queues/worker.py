@@ -53,7 +53,7 @@ class Later(Exception):
         self.delay_s = delay_s
 
 
-async def drive_run(
+async def perform_job(
     supervisor: Supervisor,
     run_id: str,
     owner: str = "",
@@ -153,7 +153,7 @@ class Worker:
         async def drive(  # pyright: ignore[reportUnusedFunction]
             context: Any, run_id: str, owner: str, carrier: dict[str, Any]
         ) -> None:
-            await drive_run(self._supervisor, read(run_id), read(owner), context.job.queue, carrier)
+            await perform_job(self._supervisor, read(run_id), read(owner), context.job.queue, carrier)
 
         return queue
 
